@@ -200,7 +200,7 @@ class Exchange {
       at::Tensor message = bytes_of(part).to(device_);
       sent_.push_back(world_.send(message, need.rank, tag(need.piece)));
     }
-    wait_for_sent(kMostUnderWay);
+    wait_for_sent(kMaxInFlight);
   }
 
   void receive(const Need& need, int from) {
@@ -221,14 +221,14 @@ class Exchange {
   }
   static int tag(int64_t piece) { return static_cast<int>(piece % (1 << 30)); }
 
-  void wait_for_sent(size_t most_under_way) {
-    while (sent_.size() > most_under_way) {
+  void wait_for_sent(size_t max_in_flight) {
+    while (sent_.size() > max_in_flight) {
       sent_.front().wait();
       sent_.pop_front();
     }
   }
 
-  static constexpr size_t kMostUnderWay = 16;
+  static constexpr size_t kMaxInFlight = 16;
 
   const TensorIndex& index_;
   std::vector<Piece> pieces_;

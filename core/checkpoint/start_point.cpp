@@ -159,19 +159,20 @@ StartPoint opened(const Finding& found, const CheckpointSection& section) {
 /// Calls `find` on rank 0 and returns its result on every rank.
 template <class Find>
 Finding found_by_rank_zero(Rendezvous& rendezvous, const std::string& what, Find&& find) {
-  Value told;
+  Value message;
   if (rendezvous.launch().rank == 0) {
     const Finding found = find();
-    told = Value::map({{"kind", static_cast<int64_t>(found.kind)},
-                       {"folder", found.folder.string()},
-                       {"is_own", found.is_own},
-                       {"is_restart", found.is_restart}});
-    if (found.lineage.is_known()) told["lineage"] = to_value(found.lineage);
+    message = Value::map({{"kind", static_cast<int64_t>(found.kind)},
+                          {"folder", found.folder.string()},
+                          {"is_own", found.is_own},
+                          {"is_restart", found.is_restart}});
+    if (found.lineage.is_known()) message["lineage"] = to_value(found.lineage);
   }
-  told = parse_json(rendezvous.from_rank_zero(what, to_json(told)));
-  Finding found{static_cast<Kind>(told.at("kind").as_integer()), told.at("folder").as_string(),
-                told.at("is_own").as_boolean(), told.at("is_restart").as_boolean()};
-  if (const Value* lineage = told.find("lineage"))
+  message = parse_json(rendezvous.from_rank_zero(what, to_json(message)));
+  Finding found{static_cast<Kind>(message.at("kind").as_integer()),
+                message.at("folder").as_string(), message.at("is_own").as_boolean(),
+                message.at("is_restart").as_boolean()};
+  if (const Value* lineage = message.find("lineage"))
     found.lineage = parse_lineage(Members(*lineage, what, "lineage."));
   return found;
 }

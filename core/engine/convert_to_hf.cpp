@@ -67,7 +67,7 @@ std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const Tens
   std::vector<PlannedTensor> tensors = hf_tensors(chosen.model(), chosen.config().model_plugin.name,
                                                   weights, index, stored_dtype(request));
   const std::string left_out =
-      told_left_out(chosen.model(), chosen.part(), chosen.config().model_plugin.name);
+      omitted_states_text(chosen.model(), chosen.part(), chosen.config().model_plugin.name);
   if (!left_out.empty()) log::warn(left_out);
   if (!merged) return tensors;
   for (PlannedTensor& tensor : tensors)

@@ -234,10 +234,10 @@ ManifestFile read_back(const PlannedFile& file, const std::filesystem::path& fol
       of_file.update(chunk.data(), bytes);
       of_tensor.update(chunk.data(), bytes);
     }
-    const std::string& told = index.tensors.find(tensor.entry.name)->second.pieces.front().hash;
-    TITAN_CHECK(told.empty() || told == of_tensor.hex(), data, path.string(), ": tensor ",
+    const std::string& recorded = index.tensors.find(tensor.entry.name)->second.pieces.front().hash;
+    TITAN_CHECK(recorded.empty() || recorded == of_tensor.hex(), data, path.string(), ": tensor ",
                 tensor.entry.name, " is damaged: its hash is ", of_tensor.hex(), ", the file says ",
-                told, "; remove the file and convert again");
+                recorded, "; remove the file and convert again");
   }
   return {.name = file.name,
           .bytes = file.bytes,

@@ -127,8 +127,8 @@ WeightNames own_names(const ModelPart& part) {
   return names;
 }
 
-std::string told_left_out(const Model& model, const ModelPart& part,
-                          const std::string& model_name) {
+std::string omitted_states_text(const Model& model, const ModelPart& part,
+                                const std::string& model_name) {
   std::set<std::string> named;
   for (const HfExchange::NameRule& rule : names_of(model, model_name, Naming::hugging_face).rules)
     named.insert(rule.ours);

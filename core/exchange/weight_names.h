@@ -54,7 +54,8 @@ WeightNames own_names(const ModelPart& part);
 
 /// A sentence that names the states of the model of `part` that a Hugging Face export leaves out;
 /// empty: there are none. Throws as names_of.
-std::string told_left_out(const Model& model, const ModelPart& part, const std::string& model_name);
+std::string omitted_states_text(const Model& model, const ModelPart& part,
+                                const std::string& model_name);
 
 /// States of the model of `part` that `index` does not hold under any of `names`.
 std::set<std::string> missing_states(const ModelPart& part, const WeightNames& names,

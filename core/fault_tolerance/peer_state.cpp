@@ -51,13 +51,13 @@ class Talk {
   void start_to_give(const at::Tensor& tensor) {
     if (tensor.numel() == 0) return;
     at::Tensor message = tensor.contiguous().view({-1}).view(at::kByte).to(device_);
-    under_way_.push_back({message, group_.send(message, peer_, next_tag_++)});
+    in_flight_.push_back({message, group_.send(message, peer_, next_tag_++)});
     wait_for_sent(kMostMessages);
   }
-  void wait_for_sent(size_t most_under_way) {
-    while (under_way_.size() > most_under_way) {
-      under_way_.front().sent.wait();
-      under_way_.pop_front();
+  void wait_for_sent(size_t max_in_flight) {
+    while (in_flight_.size() > max_in_flight) {
+      in_flight_.front().sent.wait();
+      in_flight_.pop_front();
     }
   }
 
@@ -81,7 +81,7 @@ class Talk {
   int peer_;
   c10::Device device_;
   int next_tag_ = 0, next_heard_tag_ = 0;
-  std::deque<Sent> under_way_;
+  std::deque<Sent> in_flight_;
 };
 
 at::Tensor on_host(const at::Tensor& tensor) {

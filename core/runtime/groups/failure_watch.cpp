@@ -189,7 +189,7 @@ void FailureWatch::remember(const std::string& failure, const std::vector<std::s
 std::vector<std::string> FailureWatch::describe_others(const StoreClient& store) const {
   const LaunchEnv& launch = rendezvous_.launch();
   std::vector<dist::CommRecord> open;
-  if (const dist::Mesh* mesh = mesh_) open = mesh->recorder().under_way();
+  if (const dist::Mesh* mesh = mesh_) open = mesh->recorder().in_flight();
   std::vector<std::string> lines;
   for (int rank = 0; rank < launch.world_size; ++rank) {
     if (rank == launch.rank) continue;

@@ -19,7 +19,7 @@ std::string describe_activity(const dist::Mesh* mesh, int64_t step, std::string_
   if (!mesh) return doing;
   if (const std::string activity = mesh->recorder().activity(); !activity.empty())
     doing += ", in " + activity;
-  const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
+  const std::vector<dist::CommRecord> open = mesh->recorder().in_flight();
   // a sent message is in flight until it is received, but seldom waited for
   const auto waits = std::find_if(open.begin(), open.end(), [](const dist::CommRecord& record) {
     return !record.operation.starts_with("send to ");

@@ -42,7 +42,7 @@ void check_exportable(const Run& run, const std::string& model_name) {
         named.contains(parameter.name) || parameter.is_state() || is_absorbed(run, parameter.name),
         config, "the model cannot be saved for others (checkpoint.last_save_in_hf): '",
         parameter.name, "', which a converter has added, has no Hugging Face name");
-  const std::string left_out = told_left_out(*run.model, *run.part, model_name);
+  const std::string left_out = omitted_states_text(*run.model, *run.part, model_name);
   if (!left_out.empty() && run.mesh.rank() == 0) log::warn(left_out);
 }
 

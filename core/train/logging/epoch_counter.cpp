@@ -26,15 +26,15 @@ EpochCounter::EpochCounter(const Loader& loader, const dist::Mesh& mesh)
 std::vector<Scalar> EpochCounter::count(int64_t step, c10::Device device) {
   const dist::Group& group = mesh_.group("dp");
   const auto of_all = [&](int64_t own) { return group.all_reduce(own, dist::Reduce::min, device); };
-  if (told_.empty())
-    for (const int64_t own : begun_with_) told_.push_back(of_all(own));
+  if (reported_.empty())
+    for (const int64_t own : begun_with_) reported_.push_back(of_all(own));
   const std::vector<int64_t> ended = loader_.ended_epochs();
   std::vector<Scalar> scalars;
   for (size_t i = 0; i < names_.size(); ++i) {
     const int64_t all = of_all(ended[i]);
-    if (all > told_[i] && mesh_.rank() == 0)
-      log::info(ended_epochs(names_[i], told_[i] + 1, all, step));
-    told_[i] = all;
+    if (all > reported_[i] && mesh_.rank() == 0)
+      log::info(ended_epochs(names_[i], reported_[i] + 1, all, step));
+    reported_[i] = all;
     scalars.push_back({tags_[i], static_cast<double>(all)});
   }
   return scalars;

@@ -30,7 +30,7 @@ class EpochCounter {
   std::vector<std::string> names_;
   std::vector<std::string> tags_;
   std::vector<int64_t> begun_with_;  // epochs that had ended on this rank when the run began
-  std::vector<int64_t> told_;        // of all ranks; empty before the first count
+  std::vector<int64_t> reported_;    // of all ranks; empty before the first count
 };
 
 }  // namespace titan::core

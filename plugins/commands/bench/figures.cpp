@@ -146,7 +146,7 @@ BenchFigures figures_of_titan(const std::filesystem::path& folder, const Measure
 }
 
 BenchFigures figures_of_other(const MeasuredRun& run, const BenchSteps& steps) {
-  std::optional<Value> told;
+  std::optional<Value> reported;
   std::string_view text = run.output;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -155,20 +155,20 @@ BenchFigures figures_of_other(const MeasuredRun& run, const BenchSteps& steps) {
     if (line.empty() || line.front() != '{') continue;
     try {
       Value value = parse_json(line);
-      if (value.find("tokens_per_second")) told = std::move(value);
+      if (value.find("tokens_per_second")) reported = std::move(value);
     } catch (const Error&) {  // not JSON: other output of the program
     }
   }
-  TITAN_CHECK(told, data,
+  TITAN_CHECK(reported, data,
               "the other command printed no line of JSON with \"tokens_per_second\"; "
               "docs/guides/bench.md says what titan bench reads");
   BenchFigures figures;
-  const auto speed = number_in(*told, "tokens_per_second");
+  const auto speed = number_in(*reported, "tokens_per_second");
   TITAN_CHECK(speed && std::isfinite(*speed) && *speed > 0, data,
               "\"tokens_per_second\" of the other command is not a number above 0: ",
-              to_json(told->at("tokens_per_second")));
+              to_json(reported->at("tokens_per_second")));
   figures.tokens_per_second = *speed;
-  if (const Value* times = told->find("step_seconds"); times && times->is_list())
+  if (const Value* times = reported->find("step_seconds"); times && times->is_list())
     for (const Value& time : times->as_list()) {
       TITAN_CHECK((time.is_number() || time.is_integer()) && time.as_number() > 0, data,
                   "\"step_seconds\" of the other command holds ", to_json(time),
@@ -176,14 +176,14 @@ BenchFigures figures_of_other(const MeasuredRun& run, const BenchSteps& steps) {
       figures.step_seconds.push_back(time.as_number());
     }
   figures.tokens_per_step =
-      number_in(*told, "tokens_per_step")
+      number_in(*reported, "tokens_per_step")
           .value_or(figures.step_seconds.empty() ? 0 : *speed * median(figures.step_seconds));
   figures.peak_bytes =
-      number_in(*told, "peak_bytes").value_or(static_cast<double>(run.peak_resident_bytes));
-  figures.to_first_step = number_in(*told, "to_first_step");
-  figures.device = text_in(*told, "device");
-  figures.build = text_in(*told, "build");
-  figures.ranks = static_cast<int64_t>(number_in(*told, "ranks").value_or(1));
+      number_in(*reported, "peak_bytes").value_or(static_cast<double>(run.peak_resident_bytes));
+  figures.to_first_step = number_in(*reported, "to_first_step");
+  figures.device = text_in(*reported, "device");
+  figures.build = text_in(*reported, "build");
+  figures.ranks = static_cast<int64_t>(number_in(*reported, "ranks").value_or(1));
   take_process(run, steps, figures);
   return figures;
 }

@@ -88,8 +88,8 @@ RunSnapshot to_snapshot(RankStatuses statuses, double now) {
   RunSnapshot snapshot;
   snapshot.num_unreadable = static_cast<int64_t>(statuses.unreadable.size());
   int64_t world_size = 0;
-  const auto take = [](double& known, double told) {
-    if (!std::isnan(told)) known = told;
+  const auto take = [](double& known, double reported) {
+    if (!std::isnan(reported)) known = reported;
   };
   for (RankStatus& status : statuses.ranks) {
     world_size = std::max(world_size, status.world_size);

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kHeaderBytes = 64;
 
 std::atomic<int64_t> live_bytes{0}, peak_bytes{0};
-std::atomic<MemoryListener*> told{nullptr};  // receives each block
+std::atomic<MemoryListener*> listener_of_blocks{nullptr};  // receives each block
 
 void add(int64_t bytes) {
   const int64_t now = live_bytes += bytes;
@@ -32,7 +32,8 @@ void free_block(void* data) {
   std::memcpy(&bytes, block, sizeof bytes);
   live_bytes -= bytes;
   // before the block is freed: another thread may get its address at once
-  if (MemoryListener* const listener = told) listener->given_back(reinterpret_cast<uint64_t>(data));
+  if (MemoryListener* const listener = listener_of_blocks)
+    listener->given_back(reinterpret_cast<uint64_t>(data));
   give_memory_back(block);
 }
 
@@ -40,7 +41,8 @@ char* take(size_t num_bytes) {
   try {
     return static_cast<char*>(take_memory(num_bytes + kHeaderBytes));
   } catch (...) {
-    if (MemoryListener* const listener = told) listener->refused(static_cast<int64_t>(num_bytes));
+    if (MemoryListener* const listener = listener_of_blocks)
+      listener->refused(static_cast<int64_t>(num_bytes));
     throw;
   }
 }
@@ -54,7 +56,7 @@ class CountingAllocator final : public c10::Allocator {
     std::memcpy(block, &bytes, sizeof bytes);
     add(bytes);
     void* const data = block + kHeaderBytes;
-    if (MemoryListener* const listener = told)
+    if (MemoryListener* const listener = listener_of_blocks)
       listener->taken(reinterpret_cast<uint64_t>(data), bytes);
     return {data, data, &free_block, c10::Device(c10::kCPU)};
   }
@@ -73,7 +75,7 @@ void TensorCount::start() {
 }
 
 void TensorCount::tell(MemoryListener& listener) {
-  told = &listener;
+  listener_of_blocks = &listener;
 }
 
 int64_t TensorCount::peak() {

@@ -8,7 +8,7 @@ namespace {
 using Kind = PipelineAction::Kind;
 
 /// Most sends in flight, whose memory is kept.
-constexpr size_t kMostUnderWay = 16;
+constexpr size_t kMaxInFlight = 16;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void StageLinks::send(const PipelineAction& action, const at::Tensor& tensor) {
   const int lower = is_grad ? action.stage - 1 : action.stage;
   const int peer = plan_.rank_of_stage[static_cast<size_t>(is_grad ? lower : lower + 1)];
   sent_.push_back(group_.send(tensor, peer, tag(is_grad, lower, action.microbatch)));
-  for (; sent_.size() > kMostUnderWay; sent_.pop_front()) sent_.front().wait();
+  for (; sent_.size() > kMaxInFlight; sent_.pop_front()) sent_.front().wait();
 }
 
 void StageLinks::start_receive(const PipelineAction& action, const at::Tensor& into) {

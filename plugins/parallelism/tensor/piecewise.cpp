@@ -69,8 +69,8 @@ GatheredProducts gather_multiply(const Tensor& x, const std::vector<Tensor>& mat
   const Tensor pieces = at::empty({num_ranks, batch, size, own.size(2)}, own.options());
   const std::vector<int> peers = link.peers();
   const int tag = link.next_tag();
-  std::vector<PieceLink::Exchange> under_way;
-  for (const int peer : peers) under_way.push_back(link.exchange(peer, own, pieces[peer], tag));
+  std::vector<PieceLink::Exchange> in_flight;
+  for (const int peer : peers) in_flight.push_back(link.exchange(peer, own, pieces[peer], tag));
 
   GatheredProducts result;
   for (const Tensor& matrix : matrices)
@@ -82,10 +82,10 @@ GatheredProducts gather_multiply(const Tensor& x, const std::vector<Tensor>& mat
   pieces[link.group().rank()].copy_(own);
   multiply_piece(own, link.group().rank());
   for (size_t i = 0; i < peers.size(); ++i) {
-    under_way[i].received.wait();
+    in_flight[i].received.wait();
     multiply_piece(pieces[peers[i]], peers[i]);
   }
-  for (PieceLink::Exchange& exchange : under_way) exchange.sent.wait();
+  for (PieceLink::Exchange& exchange : in_flight) exchange.sent.wait();
   result.whole = join(pieces);
   return result;
 }
@@ -108,17 +108,17 @@ ScatteredProduct::ScatteredProduct(const std::vector<Tensor>& inputs,
   for (const int peer : link.peers()) {
     const Tensor piece = at::empty(shape, first.options());
     multiply_piece(peer, piece);
-    under_way_.push_back(link.exchange(peer, piece, pieces_[peer], tag));
+    in_flight_.push_back(link.exchange(peer, piece, pieces_[peer], tag));
   }
   multiply_piece(link.group().rank(), pieces_[link.group().rank()]);
 }
 
 Tensor ScatteredProduct::finish() {
-  for (PieceLink::Exchange& exchange : under_way_) {
+  for (PieceLink::Exchange& exchange : in_flight_) {
     exchange.received.wait();
     exchange.sent.wait();
   }
-  under_way_.clear();
+  in_flight_.clear();
   if (at::isReducedFloatingType(pieces_.scalar_type()))
     return pieces_.to(at::kFloat).sum(0).to(pieces_.scalar_type());
   Tensor total = pieces_[0].clone();

@@ -58,7 +58,7 @@ class ScatteredProduct {
 
  private:
   at::Tensor pieces_;  // (T, B, S/T, m), this rank's part of the sequence by sender
-  std::vector<PieceLink::Exchange> under_way_;
+  std::vector<PieceLink::Exchange> in_flight_;
 };
 
 }  // namespace titan::tensor_parallel

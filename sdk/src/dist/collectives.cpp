@@ -112,7 +112,7 @@ Tensor count_as_planned(const Tensor& counts, int64_t num_rows, const Group& gro
   if (group.size() > 1) {
     exchange(counts, {}, group);
     if (uncounted_rows) uncounted_rows->count_exchange();
-    if (uncounted_rows && uncounted_rows->dealing() == UncountedRows::all_to_this_rank)
+    if (uncounted_rows && uncounted_rows->distribution() == UncountedRows::all_to_this_rank)
       return all_to_this_rank(counts, num_rows, group);
   }
   const int64_t size = counts.numel();
@@ -281,8 +281,8 @@ Tensor RowCounts::by_rank(const std::vector<Tensor>& rows_of_numbers) const {
   return at::cat(transposed(pieces, static_cast<size_t>(received.size(0))));
 }
 
-UncountedRows::UncountedRows(Dealing dealing)
-    : dealing_(dealing), outer_(std::exchange(uncounted_rows, this)) {}
+UncountedRows::UncountedRows(Distribution distribution)
+    : distribution_(distribution), outer_(std::exchange(uncounted_rows, this)) {}
 UncountedRows::~UncountedRows() {
   uncounted_rows = outer_;
 }

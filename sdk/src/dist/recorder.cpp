@@ -87,7 +87,7 @@ int64_t Recorder::num_started() const {
 }
 
 /// Called once a second during a run: copies only the operations in flight.
-std::vector<CommRecord> Recorder::under_way() const {
+std::vector<CommRecord> Recorder::in_flight() const {
   const std::lock_guard lock(mutex_);
   std::vector<CommRecord> open;
   const auto capacity = static_cast<int64_t>(ring_.size());

@@ -1,5 +1,5 @@
 // LoRA beside stacked experts: what an adapted layer computes, expert by expert, against ATen's own
-// autograd; merging; and that dealing or cutting the experts over ranks changes nothing.
+// autograd; merging; and that distribution or cutting the experts over ranks changes nothing.
 #include <map>
 #include <mutex>
 #include <string>

@@ -57,7 +57,7 @@ TEST(ContextTraffic, IsWhatTheMethodSays) {
         expect_equal_traffic(
             traffic_of(mesh.recorder()),
             expected_traffic(c, kShape, static_cast<int64_t>(c10::elementSize(type))));
-        EXPECT_TRUE(mesh.recorder().under_way().empty());
+        EXPECT_TRUE(mesh.recorder().in_flight().empty());
       });
     }
   }
@@ -93,10 +93,10 @@ TEST(ContextTraffic, TravelsWhileOtherKeysAreUsed) {
       std::vector<int64_t> sources;
       exchange->forward(own, [&](int64_t source, const Tensor&) {
         sources.push_back(source);
-        forward.push_back(mesh.recorder().under_way().size());
+        forward.push_back(mesh.recorder().in_flight().size());
       });
       exchange->backward(own, [&](int64_t, const Tensor&) {
-        backward.push_back(mesh.recorder().under_way().size());
+        backward.push_back(mesh.recorder().in_flight().size());
         return [](const Tensor&) {};
       });
       const int64_t r = mesh.rank();

@@ -73,15 +73,15 @@ TEST_F(Ddp, MovesEachGradientOnceInBucketsOfAtMostTheSize) {
 
 TEST_F(Ddp, SumsWhileBackwardGoesOn) {
   run_ranks({.dp_replicate = 2}, [&](const dist::Mesh& mesh) {
-    size_t under_way = 0;
+    size_t in_flight = 0;
     Replica replica(llama_layers(false), mesh, "ddp", Value::map({{"bucket_size", "20KiB"}}),
                     at::kFloat, [&](ModelPart& part) {
                       part.parameters().front()->on_gradient(
-                          [&](nn::Parameter&) { under_way = mesh.recorder().under_way().size(); });
+                          [&](nn::Parameter&) { in_flight = mesh.recorder().in_flight().size(); });
                     });
     replica.run_step(own_microbatches(mesh, 1, 1));
-    EXPECT_GT(under_way, 0u);  // when the embedding's gradient arrives, the last of all
-    EXPECT_TRUE(mesh.recorder().under_way().empty());
+    EXPECT_GT(in_flight, 0u);  // when the embedding's gradient arrives, the last of all
+    EXPECT_TRUE(mesh.recorder().in_flight().empty());
   });
 }
 

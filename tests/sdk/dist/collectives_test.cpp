@@ -185,9 +185,9 @@ TEST(Group, SeveralOperationsAreUnderWayAtOnce) {
       pending.push_back(group.all_gather(gathered.back(), sums.back().clone()));
       pending.push_back(group.all_reduce(sums.back(), Reduce::sum));
     }
-    EXPECT_EQ(mesh.recorder().under_way().size(), 40u);
+    EXPECT_EQ(mesh.recorder().in_flight().size(), 40u);
     for (auto one = pending.rbegin(); one != pending.rend(); ++one) one->wait();
-    EXPECT_TRUE(mesh.recorder().under_way().empty());
+    EXPECT_TRUE(mesh.recorder().in_flight().empty());
     for (int64_t i = 0; i < 20; ++i) {
       EXPECT_TRUE((sums[i] == 2.0 * i).all().item<bool>());
       EXPECT_TRUE((gathered[i] == 1.0 * i).all().item<bool>());

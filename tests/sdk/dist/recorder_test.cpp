@@ -22,7 +22,7 @@ TEST(Recorder, CountsCollectivesByGroupAndMessagesByPeer) {
   EXPECT_EQ(recorder.total_bytes(), 7 * 8);
 }
 
-TEST(Recorder, TellsWhatIsUnderWayOldestFirst) {
+TEST(Recorder, ListsCollectivesInFlightOldestFirst) {
   Recorder recorder(/*capacity=*/3);
   const int64_t forgotten = recorder.start("fsdp", "all_gather", 8);
   const int64_t first = recorder.start("fsdp", "reduce_scatter", 8);
@@ -30,12 +30,12 @@ TEST(Recorder, TellsWhatIsUnderWayOldestFirst) {
   recorder.start("pp", "send to 1", 8);  // the ring is full: the oldest is gone
   recorder.finish(done);
   recorder.finish(forgotten);
-  const std::vector<CommRecord> open = recorder.under_way();
+  const std::vector<CommRecord> open = recorder.in_flight();
   ASSERT_EQ(open.size(), 2u);
   EXPECT_EQ(open[0].operation, "reduce_scatter");
   EXPECT_EQ(open[1].operation, "send to 1");
   recorder.finish(first);
-  EXPECT_EQ(recorder.under_way().size(), 1u);
+  EXPECT_EQ(recorder.in_flight().size(), 1u);
 }
 
 TEST(Recorder, SaysWhatARankIsWorkingOn) {

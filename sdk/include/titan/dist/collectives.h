@@ -76,22 +76,22 @@ TITAN_API RowCounts exchange_counts(const at::Tensor& counts, int64_t num_rows, 
 /// simulate a step. The innermost instance applies. Thread: the one that runs the step.
 class TITAN_API UncountedRows {
  public:
-  enum Dealing {
+  enum Distribution {
     evenly,
     all_to_this_rank,  ///< rows of all ranks to its first number: the most that it can receive
   };
-  explicit UncountedRows(Dealing dealing);
+  explicit UncountedRows(Distribution distribution);
   ~UncountedRows();
   UncountedRows(const UncountedRows&) = delete;
   UncountedRows& operator=(const UncountedRows&) = delete;
 
-  Dealing dealing() const { return dealing_; }
+  Distribution distribution() const { return distribution_; }
   /// Number of exchanges over more than one rank.
   int64_t num_exchanges() const { return num_exchanges_; }
   void count_exchange() { ++num_exchanges_; }
 
  private:
-  Dealing dealing_;
+  Distribution distribution_;
   int64_t num_exchanges_ = 0;
   UncountedRows* outer_;
 };

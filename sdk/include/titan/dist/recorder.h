@@ -74,7 +74,7 @@ class TITAN_API Recorder {
   /// Since the start; exceeds the size of `records` once the ring is full.
   int64_t num_started() const;
   /// Collectives in flight (started and not waited for), oldest first.
-  std::vector<CommRecord> under_way() const;
+  std::vector<CommRecord> in_flight() const;
   /// Keyed by (group, operation); operations without their peer: "send".
   std::map<std::pair<std::string, std::string>, Traffic> traffic() const;
   /// Bytes over all groups and operations since the start.
