@@ -31,7 +31,7 @@ std::string formatted(const char* format, double value) {
 
 /// Of the ranks that read the same rows of the data, one writes their position.
 bool writes_data_position(const dist::Mesh& mesh) {
-  return mesh.is_first_outside_of({"dp"});
+  return mesh.is_representative_over({"dp"});
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ class Buckets final : public GradientReducer {
 
 /// The replicas that hold the same slice: excludes groups over which other transforms have cut it.
 const dist::Group& replicas_of(const nn::Parameter& parameter, const dist::Mesh& mesh) {
-  return mesh.rest_of("dp_replicate", nn::cut_groups(parameter));
+  return mesh.complement("dp_replicate", nn::cut_groups(parameter));
 }
 
 class Ddp final : public Parallelism, public GradientReducer {

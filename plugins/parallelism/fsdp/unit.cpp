@@ -52,7 +52,7 @@ Ranks ranks_for(const nn::Parameter& parameter, const dist::Grid& grid) {
   TITAN_CHECK(parameter.shard().is_same(parameter.value()), config, "fsdp cannot shard parameter '",
               parameter.name(), "': another data-parallel transform has taken it; select one");
   const std::vector<std::string> cuts = nn::cut_groups(parameter);
-  return {grid.rest_of("fsdp", cuts), grid.rest_of("dp_replicate", cuts)};
+  return {grid.complement("fsdp", cuts), grid.complement("dp_replicate", cuts)};
 }
 
 /// The dimension to shard: the rows. For a stack of fewer matrices than ranks it is a dimension of

@@ -22,7 +22,7 @@ class PartialGradients {
   void attach() {
     for (size_t i = 0; i < parameters_.size(); ++i)
       if (!sums_[i].is_attached())
-        sums_[i].attach(mesh_.rest_of("tp", nn::cut_groups(*parameters_[i])));
+        sums_[i].attach(mesh_.complement("tp", nn::cut_groups(*parameters_[i])));
   }
 
  private:

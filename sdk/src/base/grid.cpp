@@ -231,7 +231,7 @@ bool Grid::overlap(std::string_view a, std::string_view b) const {
   return false;
 }
 
-std::string Grid::rest_of(std::string_view whole, const std::vector<std::string>& groups) const {
+std::string Grid::complement(std::string_view whole, const std::vector<std::string>& groups) const {
   std::vector<bool> rest = varies(whole);
   const std::vector<bool> taken = varies(groups);
   bool is_whole = true;

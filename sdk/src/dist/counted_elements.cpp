@@ -11,7 +11,7 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
   if (parameter.is_copy()) return false;
   std::vector<std::string> differing = nn::cut_groups(parameter);
   differing.push_back("pp");  // its ranks hold other parameters
-  return mesh.is_first_outside_of(differing);
+  return mesh.is_representative_over(differing);
 }
 
 }  // namespace titan

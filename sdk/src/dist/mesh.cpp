@@ -32,7 +32,7 @@ const Group& Mesh::group(std::string_view name) const {
   return found->second;
 }
 
-bool Mesh::is_first_outside_of(const std::vector<std::string>& groups) const {
+bool Mesh::is_representative_over(const std::vector<std::string>& groups) const {
   const std::vector<int64_t> own = grid_.coordinates(rank_);
   const std::vector<bool> is_inside = grid_.varies(groups);
   for (size_t i = 0; i < own.size(); ++i)

@@ -61,7 +61,7 @@ void ModelPart::put(const std::string& path, std::unique_ptr<nn::Module> module,
     if (path.starts_with(layer.name + "."))
       found = layer.module->module_at(path.substr(layer.name.size() + 1)).get();
     if (!found) continue;
-    found->step_aside_for(std::move(module), path, weights);
+    found->be_replaced_by(std::move(module), path, weights);
     list_parameters();
     return;
   }

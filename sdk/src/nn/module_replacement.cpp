@@ -37,7 +37,7 @@ void Module::collect(const std::string& prefix, NamedParameters& found) const {
 void Module::replace_child(const std::string& path, std::unique_ptr<Module> module) {
   const std::shared_ptr<Module> child = module_at(path);
   TITAN_CHECK(child, plugin, "there is no module '", path, "' to replace");
-  child->step_aside_for(std::move(module), path);
+  child->be_replaced_by(std::move(module), path);
 }
 
 void Module::check_runs(std::string_view owner, std::string_view place) const {
@@ -68,10 +68,10 @@ void Module::check_same_weights(const Module& module, const std::string& path) c
   }
 }
 
-void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& path,
+void Module::be_replaced_by(std::unique_ptr<Module> module, const std::string& path,
                             Weights weights) {
   TITAN_CHECK(module, plugin, "no module was given to replace '", path, "'");
-  if (replacement_) return replacement_->step_aside_for(std::move(module), path, weights);
+  if (replacement_) return replacement_->be_replaced_by(std::move(module), path, weights);
   if (weights == Weights::same) check_same_weights(*module, path);
   const std::set<const Module*> kept = modules_below(*module);
   visit_modules(

@@ -117,7 +117,7 @@ void compare(const Layout& layout, const Kind& kind, const dist::Mesh& mesh) {
     const std::string name = what + ": " + cut.name();
     ASSERT_TRUE(cut.grad().defined()) << name;
     Tensor gradient = cut.grad().clone();
-    mesh.rest_of("fsdp", nn::cut_groups(cut)).all_reduce(gradient, dist::Reduce::sum).wait();
+    mesh.complement("fsdp", nn::cut_groups(cut)).all_reduce(gradient, dist::Reduce::sum).wait();
     expect_close(gradient, testing::slice_of(all.grad(), cut.slice()), name);
     if (cut.name().starts_with("moe.experts.") && cut.name() != "moe.experts.w2_bias") {
       EXPECT_EQ(cut.shard().numel() * layout.degree * layout.tensor_degree, all.shard().numel())

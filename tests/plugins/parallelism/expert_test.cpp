@@ -100,13 +100,13 @@ TEST(ExpertParallel, TakesTheRanksThatTorchtitanTakes) {
   dist::Grid grid = expert_grid({.dp_shard = 4, .tp = 2}, 4);
   EXPECT_EQ(grid.ranks(1, "ep"), (Ranks{0, 1, 2, 3}));
   EXPECT_EQ(grid.ranks(6, "ep"), (Ranks{4, 5, 6, 7}));
-  EXPECT_EQ(grid.ranks(5, grid.rest_of("fsdp", {"ep"})), (Ranks{1, 5}));
+  EXPECT_EQ(grid.ranks(5, grid.complement("fsdp", {"ep"})), (Ranks{1, 5}));
   EXPECT_EQ(grid.ranks(7, "ep-of-tp"), (Ranks{6, 7}));
 
   grid = expert_grid({.dp_shard = 4, .tp = 2}, 2, 2);
   EXPECT_EQ(grid.ranks(0, "ep"), (Ranks{0, 2}));
   EXPECT_EQ(grid.ranks(7, "ep"), (Ranks{5, 7}));
-  EXPECT_EQ(grid.ranks(0, grid.rest_of("fsdp", {"ep", "tp"})), (Ranks{0, 4}));
+  EXPECT_EQ(grid.ranks(0, grid.complement("fsdp", {"ep", "tp"})), (Ranks{0, 4}));
   EXPECT_EQ(grid.size("ep-of-tp"), 1);
 
   grid = expert_grid({.pp = 2, .dp_shard = 2, .cp = 2}, 4);
@@ -115,7 +115,7 @@ TEST(ExpertParallel, TakesTheRanksThatTorchtitanTakes) {
 
   grid = expert_grid({.dp_replicate = 2, .dp_shard = 4}, 2);
   EXPECT_EQ(grid.ranks(0, "ep"), (Ranks{0, 1}));
-  EXPECT_EQ(grid.ranks(3, grid.rest_of("fsdp", {"ep"})), (Ranks{1, 3}));
+  EXPECT_EQ(grid.ranks(3, grid.complement("fsdp", {"ep"})), (Ranks{1, 3}));
 }
 
 TEST(ExpertParallel, NamesWhatItCannotDeal) {

@@ -97,8 +97,8 @@ class NarrowRun {
     const nn::Parameter& p = *part_.parameters()[i];
     Tensor sum = at::zeros(p.value().sizes());
     for (const Tensor& part : parts_[i])
-      sum += sum_of_parts(part.contiguous(), mesh_.rest_of("tp", cuts_by_plugins(p)));
-    mesh_.rest_of("fsdp", cuts_by_plugins(p)).all_reduce(sum, dist::Reduce::sum).wait();
+      sum += sum_of_parts(part.contiguous(), mesh_.complement("tp", cuts_by_plugins(p)));
+    mesh_.complement("fsdp", cuts_by_plugins(p)).all_reduce(sum, dist::Reduce::sum).wait();
     return sum;
   }
 
@@ -113,7 +113,7 @@ class NarrowRun {
   bool is_shared(const nn::Parameter& p, const Case& c) const {
     const bool is_summed_bias = c.expert_tensor > 1 && p.name() == "moe.experts.w2_bias";
     return (c.sequence || is_summed_bias) &&
-           mesh_.rest_of("tp", cuts_by_plugins(p)).size() == mesh_.group("tp").size();
+           mesh_.complement("tp", cuts_by_plugins(p)).size() == mesh_.group("tp").size();
   }
 
   const std::vector<nn::Parameter*>& parameters() { return part_.parameters(); }

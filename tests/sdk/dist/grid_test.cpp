@@ -43,8 +43,8 @@ TEST(Grid, BorrowsTheInnermostRanksOfAnAxis) {
   EXPECT_EQ(grid.ranks(5, "dp_shard"), (Ranks{1, 3, 5, 7}));  // what was there stays
   EXPECT_EQ(grid.ranks(5, "experts"), (Ranks{5, 7}));
   EXPECT_EQ(grid.ranks(5, "fsdp-experts"), (Ranks{1, 5}));
-  EXPECT_EQ(grid.rest_of("fsdp", {"experts"}), "fsdp-experts");
-  EXPECT_EQ(grid.rest_of("fsdp", {"tp"}), "fsdp");
+  EXPECT_EQ(grid.complement("fsdp", {"experts"}), "fsdp-experts");
+  EXPECT_EQ(grid.complement("fsdp", {"tp"}), "fsdp");
   EXPECT_EQ(grid.size("dp_replicate"), 1);
   EXPECT_EQ(grid.axes().back().name, "experts");
   EXPECT_TRUE(grid.axes().back().is_borrowed);
@@ -69,7 +69,7 @@ TEST(Grid, SeveralMayBorrowTheSameRanks) {
   grid.borrow("b", 4, {"dp_shard"});
   EXPECT_EQ(grid.ranks(5, "a"), (Ranks{4, 5}));
   EXPECT_EQ(grid.ranks(5, "b"), (Ranks{4, 5, 6, 7}));
-  EXPECT_EQ(grid.rest_of("fsdp", {"a", "b"}), "fsdp-b");
+  EXPECT_EQ(grid.complement("fsdp", {"a", "b"}), "fsdp-b");
   EXPECT_EQ(grid.ranks(5, "fsdp-b"), (Ranks{1, 5}));
   EXPECT_EQ(grid.ranks(5, "a-b"), (Ranks{5})) << "b takes all of a";
 }
@@ -105,7 +105,9 @@ TEST(Grid, AnAddedAxisHasRanksOfItsOwnWithTheSameRows) {
 
 TEST(Grid, SaysWhichDegreesArePossible) {
   Grid grid(MeshShape{.dp_shard = 6, .tp = 2});
-  EXPECT_EQ(refusal([&] { grid.borrow("experts", 8, {"tp", "dp_shard"}); }),
+  EXPECT_EQ(refusal([&] {
+              grid.borrow("experts", 8, {"tp", "dp_shard"});
+            }),
             "axis 'experts' cannot have 8 of the 12 ranks along dp_shard x tp; possible: 1, 2, 4, "
             "6, 12");
   EXPECT_THAT(refusal([&] { grid.borrow("experts", 2, {"ep"}); }),

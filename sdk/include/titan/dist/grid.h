@@ -73,7 +73,7 @@ class TITAN_API Grid {
   /// coordinates along each of `groups` are equal. `whole` itself if none of `groups` overlaps it.
   /// Throws a config Error if no such group exists, because two of `groups` overlap different parts
   /// of `whole`.
-  std::string rest_of(std::string_view whole, const std::vector<std::string>& groups) const;
+  std::string complement(std::string_view whole, const std::vector<std::string>& groups) const;
 
   /// An axis, or one of the parts into which borrowing has cut it.
   struct Cell {

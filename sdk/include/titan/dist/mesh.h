@@ -35,15 +35,15 @@ class TITAN_API Mesh {
   int rank() const { return rank_; }
   /// Throws an internal Error for a name that the grid does not have.
   const Group& group(std::string_view name) const;
-  /// The complement of `groups` in `whole` (Grid::rest_of): the ranks over which to sum the
+  /// The complement of `groups` in `whole` (Grid::complement): the ranks over which to sum the
   /// gradient of a parameter that is sharded over `groups`.
-  const Group& rest_of(std::string_view whole, const std::vector<std::string>& groups) const {
-    return group(grid_.rest_of(whole, groups));
+  const Group& complement(std::string_view whole, const std::vector<std::string>& groups) const {
+    return group(grid_.complement(whole, groups));
   }
   /// Whether this rank is the representative rank of its data, if data is sharded over `groups`:
   /// the first of the ranks that differ only along axes outside of `groups` and so hold the same
   /// data.
-  bool is_first_outside_of(const std::vector<std::string>& groups) const;
+  bool is_representative_over(const std::vector<std::string>& groups) const;
   /// Index in the group "dp", which determines this rank's rows of the global batch.
   int64_t batch_rank() const { return group("dp").rank(); }
   Recorder& recorder() const { return *recorder_; }

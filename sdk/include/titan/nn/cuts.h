@@ -25,7 +25,7 @@ struct Cut {
 TITAN_API std::vector<Cut> cuts_of(const Parameter& parameter, const dist::Mesh* mesh);
 
 /// Names of the groups over which it is sharded. The ranks of the complement groups hold the same
-/// shard (dist::Grid::rest_of).
+/// shard (dist::Grid::complement).
 TITAN_API std::vector<std::string> cut_groups(const Parameter& parameter);
 
 }  // namespace titan::nn

@@ -137,7 +137,7 @@ class TITAN_API Module {
   /// The parameters by their names below this module; borrowed ones have none.
   void collect(const std::string& prefix, NamedParameters& found) const;
   /// `others`: the parameters below `module` replace those below this one.
-  void step_aside_for(std::unique_ptr<Module> module, const std::string& path,
+  void be_replaced_by(std::unique_ptr<Module> module, const std::string& path,
                       Weights weights = Weights::same);
   void check_same_weights(const Module& module, const std::string& path) const;
   at::Tensor run(size_t num_wrappers, const at::Tensor& x, const Batch& batch);

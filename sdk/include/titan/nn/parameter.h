@@ -75,9 +75,9 @@ class TITAN_API Parameter {
   void shard_over(int64_t dim, const dist::Group& group);
   /// In the order in which they were made. Ranks of every group that is not listed hold the same
   /// parameter, and its gradient is summed over them. Data-parallel transforms do this for
-  /// data-parallel ranks, except along groups that shard the parameter (Grid::rest_of). A transform
-  /// that shards over data-parallel ranks must itself reduce the gradients of all their tokens into
-  /// its shard.
+  /// data-parallel ranks, except along groups that shard the parameter (Grid::complement). A
+  /// transform that shards over data-parallel ranks must itself reduce the gradients of all their
+  /// tokens into its shard.
   const std::vector<Sharding>& shardings() const { return shardings_; }
 
   /// [before Phase::data] From now on data-parallel transforms neither shard, cast nor gather it,
