@@ -254,7 +254,7 @@ FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t 
     }
     FeedState part = FeedState::from_value(read_checked(start, file).at(kLoaderMember));
     if (position) {
-      std::move(part.lanes.begin(), part.lanes.end(), std::back_inserter(position->lanes));
+      std::move(part.streams.begin(), part.streams.end(), std::back_inserter(position->streams));
       continue;
     }
     position = std::move(part);

@@ -65,7 +65,7 @@ std::filesystem::path folder_of_reference(const JobConfig& config);
 std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
                                         const std::string& key);
 
-/// The data position from the checkpoint's files, with the lanes of at least the streams that rows
+/// The data position from the checkpoint's files, with at least the streams that rows
 /// [first_row, first_row + num_own_rows) continue, in steps of `num_rows` rows. Throws a data Error
 /// when there is none or a file is damaged.
 FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t first_row,

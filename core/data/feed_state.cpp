@@ -17,10 +17,10 @@ std::string shown(const Value* value) {
 }
 
 /// Empty in positions of older programs.
-std::vector<int64_t> saved_epochs(const Value& lane) {
+std::vector<int64_t> saved_epochs(const Value& stream) {
   std::vector<int64_t> epochs;
-  if (!lane.find("epochs")) return epochs;
-  for (const Value& epoch : saved_list(lane, "epochs")) {
+  if (!stream.find("epochs")) return epochs;
+  for (const Value& epoch : saved_list(stream, "epochs")) {
     TITAN_CHECK(epoch.is_integer() && epoch.as_integer() >= 0, data,
                 "the saved data position has an epoch that is not an integer >= 0");
     epochs.push_back(epoch.as_integer());
@@ -37,22 +37,22 @@ FeedState FeedState::from_value(const Value& value) {
   state.packing = saved_text(value, "packing");
   state.tokenizer = saved_text(value, "tokenizer");
   state.sources = Value(saved_list(value, "sources"));
-  for (const Value& lane : saved_list(value, "lanes"))
-    state.lanes.push_back({.stream = saved_integer(lane, "stream"),
-                           .next = saved_integer(lane, "next"),
-                           .packer = saved_member(lane, "packer"),
-                           .epochs = saved_epochs(lane)});
+  for (const Value& stream : saved_list(value, "lanes"))
+    state.streams.push_back({.stream = saved_integer(stream, "stream"),
+                             .next = saved_integer(stream, "next"),
+                             .packer = saved_member(stream, "packer"),
+                             .epochs = saved_epochs(stream)});
   return state;
 }
 
 Value FeedState::to_value() const {
   Value::List all;
-  for (const Lane& lane : lanes) {
+  for (const StreamPosition& stream : streams) {
     Value::List epochs;
-    for (const int64_t epoch : lane.epochs) epochs.emplace_back(epoch);
-    all.push_back(Value::map({{"stream", lane.stream},
-                              {"next", lane.next},
-                              {"packer", lane.packer},
+    for (const int64_t epoch : stream.epochs) epochs.emplace_back(epoch);
+    all.push_back(Value::map({{"stream", stream.stream},
+                              {"next", stream.next},
+                              {"packer", stream.packer},
                               {"epochs", Value(std::move(epochs))}}));
   }
   return Value::map({{"num_windows", num_windows},

@@ -9,9 +9,9 @@
 
 namespace titan::core {
 
-/// The part that one rank saves; the lanes of all ranks form the whole.
+/// The part that one rank saves; the streams of all ranks form the whole.
 struct FeedState {
-  struct Lane {
+  struct StreamPosition {
     int64_t stream = 0;
     int64_t next = 0;                  ///< windows of the stream that were used or skipped
     Value packer;                      ///< Packer::state() before window `next`
@@ -24,10 +24,10 @@ struct FeedState {
 
   int64_t num_windows = 0;  ///< used since the start of training, over all ranks
   int64_t num_streams = 0;
-  std::string packing;    ///< describes the options that turn documents into windows
-  std::string tokenizer;  ///< probe_hash()
-  Value sources;          ///< list of {name, weight, fingerprint}
-  std::vector<Lane> lanes;
+  std::string packing;                  ///< describes the options that turn documents into windows
+  std::string tokenizer;                ///< probe_hash()
+  Value sources;                        ///< list of {name, weight, fingerprint}
+  std::vector<StreamPosition> streams;  ///< member "lanes" of to_value()
 };
 
 /// Throws a config Error that names the difference when a run with `now` cannot continue from

@@ -41,21 +41,21 @@ struct WindowFeed::Need {
 
 /// One stream on this rank. `packer`, `next` and `epochs` belong to the thread that has set
 /// `is_busy`, the other members that change are guarded by the mutex of Work.
-struct WindowFeed::Lane {
-  explicit Lane(int64_t its_stream) : stream(its_stream) {}
+struct WindowFeed::Stream {
+  explicit Stream(int64_t its_number) : number(its_number) {}
 
-  const int64_t stream;
+  const int64_t number;
   struct Ready {
     Window window;
-    FeedState::Lane behind;
+    FeedState::StreamPosition behind;
   };
   std::unique_ptr<Packer> packer;
   int64_t next = 0;             // the stream's next window from the packer
   std::vector<int64_t> epochs;  // by source, of the packer's windows so far
   Need need;                    // the next one to produce
   std::deque<Ready> ready;
-  FeedState::Lane taken;     // position after the last window that was returned
-  std::exception_ptr error;  // thrown after the ready windows are used up
+  FeedState::StreamPosition taken;  // position after the last window that was returned
+  std::exception_ptr error;         // thrown after the ready windows are used up
   bool has_ended = false;
   bool is_busy = false;
 };
@@ -64,15 +64,15 @@ struct WindowFeed::Work {
   explicit Work(const FeedOptions& feed_options) : options(feed_options) {}
 
   Need need_from(int64_t stream, int64_t index) const;
-  Lane* most_urgent();
-  void produce(Lane& lane, std::unique_lock<std::mutex>& lock);
+  Stream* most_urgent();
+  void produce(Stream& stream, std::unique_lock<std::mutex>& lock);
   void run();
 
   const FeedOptions options;
   int64_t first_window = 0, num_streams = 0;
   std::vector<std::unique_ptr<SourceAccess>> accesses;
-  std::vector<std::unique_ptr<Lane>> lanes;
-  std::vector<Lane*> lane_of_stream;
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<Stream*> stream_by_number;
   std::mutex mutex;
   std::condition_variable changed;
   int64_t num_steps_taken = 0;
@@ -89,41 +89,41 @@ WindowFeed::Need WindowFeed::Work::need_from(int64_t stream, int64_t index) cons
   }
 }
 
-WindowFeed::Lane* WindowFeed::Work::most_urgent() {
-  Lane* most = nullptr;
-  for (const auto& lane : lanes) {
-    if (lane->is_busy || lane->has_ended || lane->error) continue;
-    if (lane->need.step >= num_steps_taken + options.num_prefetched_steps) continue;
-    if (!most || lane->need.step < most->need.step) most = lane.get();
+WindowFeed::Stream* WindowFeed::Work::most_urgent() {
+  Stream* most = nullptr;
+  for (const auto& stream : streams) {
+    if (stream->is_busy || stream->has_ended || stream->error) continue;
+    if (stream->need.step >= num_steps_taken + options.num_prefetched_steps) continue;
+    if (!most || stream->need.step < most->need.step) most = stream.get();
   }
   return most;
 }
 
-void WindowFeed::Work::produce(Lane& lane, std::unique_lock<std::mutex>& lock) {
-  lane.is_busy = true;
-  const Need need = lane.need;
+void WindowFeed::Work::produce(Stream& stream, std::unique_lock<std::mutex>& lock) {
+  stream.is_busy = true;
+  const Need need = stream.need;
   lock.unlock();
-  Lane::Ready ready;
+  Stream::Ready ready;
   std::exception_ptr error;
   bool has_more = true;
   try {
-    for (; has_more && lane.next <= need.index; ++lane.next) {
-      has_more = lane.packer->next(ready.window);
-      raise_epochs(lane.epochs, ready.window.epochs);
+    for (; has_more && stream.next <= need.index; ++stream.next) {
+      has_more = stream.packer->next(ready.window);
+      raise_epochs(stream.epochs, ready.window.epochs);
     }
-    ready.behind = {.stream = lane.stream,
-                    .next = lane.next,
-                    .packer = lane.packer->state(),
-                    .epochs = lane.epochs};
+    ready.behind = {.stream = stream.number,
+                    .next = stream.next,
+                    .packer = stream.packer->state(),
+                    .epochs = stream.epochs};
   } catch (...) {
     error = std::current_exception();
   }
   lock.lock();
-  lane.is_busy = false;
-  lane.error = error;
-  if (!error && has_more) lane.ready.push_back(std::move(ready));
-  lane.has_ended = !has_more;
-  lane.need = need_from(lane.stream, need.index + 1);
+  stream.is_busy = false;
+  stream.error = error;
+  if (!error && has_more) stream.ready.push_back(std::move(ready));
+  stream.has_ended = !has_more;
+  stream.need = need_from(stream.number, need.index + 1);
   changed.notify_all();
 }
 
@@ -131,8 +131,8 @@ void WindowFeed::Work::run() {
   block_signals();
   std::unique_lock lock(mutex);
   while (!closing) {
-    if (Lane* lane = most_urgent())
-      produce(*lane, lock);
+    if (Stream* stream = most_urgent())
+      produce(*stream, lock);
     else
       changed.wait(lock);
   }
@@ -170,7 +170,7 @@ void WindowFeed::restore(FeedState state) {
   start_ = std::move(state);
 }
 
-void WindowFeed::build_lanes() {
+void WindowFeed::open_streams() {
   Work& work = *work_;
   work.first_window = start_.num_windows;
   work.num_streams = start_.num_streams;
@@ -178,58 +178,58 @@ void WindowFeed::build_lanes() {
     work.accesses.push_back(
         access_source(source.name, *source.dataset, start_.num_streams, options_.order));
 
-  std::vector<const FeedState::Lane*> saved(static_cast<size_t>(start_.num_streams));
-  for (const FeedState::Lane& lane : start_.lanes) {
-    TITAN_CHECK(lane.stream < start_.num_streams, data, "the saved data position has stream ",
-                lane.stream, " of ", start_.num_streams);
-    const FeedState::Lane*& furthest = saved[static_cast<size_t>(lane.stream)];
-    if (!furthest || lane.next > furthest->next) furthest = &lane;
+  std::vector<const FeedState::StreamPosition*> saved(static_cast<size_t>(start_.num_streams));
+  for (const FeedState::StreamPosition& position : start_.streams) {
+    TITAN_CHECK(position.stream < start_.num_streams, data, "the saved data position has stream ",
+                position.stream, " of ", start_.num_streams);
+    const FeedState::StreamPosition*& furthest = saved[static_cast<size_t>(position.stream)];
+    if (!furthest || position.next > furthest->next) furthest = &position;
   }
 
-  work.lane_of_stream.resize(static_cast<size_t>(start_.num_streams));
-  const std::vector<int64_t> streams =
+  work.stream_by_number.resize(static_cast<size_t>(start_.num_streams));
+  const std::vector<int64_t> numbers =
       own_streams(start_.num_streams, start_.num_windows, options_.num_rows, options_.first_row,
                   options_.num_own_rows);
   SlowNotice notice(options_.seconds_to_notice);
-  std::atomic<size_t> num_lanes = 0;
+  std::atomic<size_t> num_opened = 0;
   const NoticeThread telling(notice, [&] {
-    return "reading up to the saved position of row " + std::to_string(num_lanes + 1) + " of " +
-           std::to_string(streams.size());
+    return "reading up to the saved position of row " + std::to_string(num_opened + 1) + " of " +
+           std::to_string(numbers.size());
   });
-  for (const int64_t stream : streams) {
+  for (const int64_t number : numbers) {
     std::vector<BlendedReader> readers;
     for (size_t i = 0; i < sources_.size(); ++i)
-      readers.push_back({sources_[i].name, sources_[i].weight, work.accesses[i]->open(stream)});
-    auto lane = std::make_unique<Lane>(stream);
-    lane->packer =
+      readers.push_back({sources_[i].name, sources_[i].weight, work.accesses[i]->open(number)});
+    auto stream = std::make_unique<Stream>(number);
+    stream->packer =
         make_packer(std::make_unique<RowReader>(std::move(readers), tokenizer_, options_.vocab_size,
                                                 options_.conversations),
                     options_.packing);
-    if (const FeedState::Lane* from = saved[static_cast<size_t>(stream)]) {
-      lane->packer->restore(from->packer);
-      lane->next = from->next;
-      lane->epochs = from->epochs;
+    if (const FeedState::StreamPosition* from = saved[static_cast<size_t>(number)]) {
+      stream->packer->restore(from->packer);
+      stream->next = from->next;
+      stream->epochs = from->epochs;
     } else {
-      TITAN_CHECK(start_.num_windows == 0, data, "the saved data position lacks stream ", stream,
+      TITAN_CHECK(start_.num_windows == 0, data, "the saved data position lacks stream ", number,
                   " of ", start_.num_streams);
     }
-    lane->epochs.resize(sources_.size());
-    lane->taken = {.stream = stream,
-                   .next = lane->next,
-                   .packer = lane->packer->state(),
-                   .epochs = lane->epochs};
-    lane->need = work.need_from(stream, lane->next);
-    work.lane_of_stream[static_cast<size_t>(stream)] = lane.get();
-    work.lanes.push_back(std::move(lane));
-    num_lanes = work.lanes.size();
+    stream->epochs.resize(sources_.size());
+    stream->taken = {.stream = number,
+                     .next = stream->next,
+                     .packer = stream->packer->state(),
+                     .epochs = stream->epochs};
+    stream->need = work.need_from(number, stream->next);
+    work.stream_by_number[static_cast<size_t>(number)] = stream.get();
+    work.streams.push_back(std::move(stream));
+    num_opened = work.streams.size();
   }
-  start_.lanes.clear();
+  start_.streams.clear();
 }
 
 void WindowFeed::start() {
   if (work_) return;
   work_ = std::make_shared<Work>(options_);
-  build_lanes();
+  open_streams();
   for (int64_t i = 0; i < std::max<int64_t>(1, options_.num_workers); ++i)
     threads_.emplace_back([work = work_] { work->run(); });
   SlowNotice notice(options_.seconds_to_notice);
@@ -239,36 +239,37 @@ void WindowFeed::start() {
 }
 
 /// Waits until window `behind_start` of this run is ready or its stream has ended; returns its
-/// lane. The lock is held on return.
-WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, SlowNotice& notice,
-                                       std::unique_lock<std::mutex>& lock) {
+/// stream. The lock is held on return.
+WindowFeed::Stream& WindowFeed::wait_for(int64_t behind_start, SlowNotice& notice,
+                                         std::unique_lock<std::mutex>& lock) {
   Work& work = *work_;
-  Lane& lane = *work.lane_of_stream[static_cast<size_t>((work.first_window + behind_start) %
-                                                        work.num_streams)];
+  Stream& stream = *work.stream_by_number[static_cast<size_t>((work.first_window + behind_start) %
+                                                              work.num_streams)];
   const double begin = monotonic_seconds();
-  while (lane.ready.empty() && !lane.has_ended) {
-    if (lane.error) std::rethrow_exception(lane.error);  // remains set: every later call fails too
+  while (stream.ready.empty() && !stream.has_ended) {
+    if (stream.error)
+      std::rethrow_exception(stream.error);  // remains set: every later call fails too
     work.changed.wait_for(lock, std::chrono::milliseconds(250));
     const double seconds = monotonic_seconds() - begin;
     if (seconds >= options_.timeout_seconds) {
       has_stalled_ = true;
       fail(ErrorKind::io, "no data for ", static_cast<int64_t>(seconds), " s: row ",
            behind_start % options_.num_rows, " of the global batch waits for ",
-           lane.packer->place(), "; is its file system still available? data.timeout = ",
+           stream.packer->place(), "; is its file system still available? data.timeout = ",
            static_cast<int64_t>(options_.timeout_seconds), " s sets this limit");
     }
-    notice.look([&] { return waiting_for(lane); });
+    notice.look([&] { return waiting_for(stream); });
   }
-  return lane;
+  return stream;
 }
 
-std::string WindowFeed::waiting_for(const Lane& lane) const {
+std::string WindowFeed::waiting_for(const Stream& stream) const {
   const auto num_there =
-      std::count_if(work_->lanes.begin(), work_->lanes.end(),
+      std::count_if(work_->streams.begin(), work_->streams.end(),
                     [](const auto& each) { return !each->ready.empty() || each->has_ended; });
   std::string text = "the data of this step: " + std::to_string(num_there) + " of " +
-                     std::to_string(work_->lanes.size()) + " rows are ready, reading " +
-                     lane.packer->place();
+                     std::to_string(work_->streams.size()) + " rows are ready, reading " +
+                     stream.packer->place();
   const bool fills_blocks = options_.order.shuffle &&
                             std::any_of(sources_.begin(), sources_.end(), [](const Source& source) {
                               return source.dataset->streamed() != nullptr;
@@ -286,12 +287,12 @@ std::vector<Window> WindowFeed::next_step() {
   std::unique_lock lock(work_->mutex);
   const int64_t first = num_steps_ * options_.num_rows + options_.first_row;
   for (int64_t row = 0; row < options_.num_own_rows; ++row) {
-    Lane& lane = wait_for(first + row, notice, lock);
+    Stream& stream = wait_for(first + row, notice, lock);
     Window& window = windows.emplace_back();
-    if (lane.ready.empty()) continue;  // has ended
-    window = std::move(lane.ready.front().window);
-    lane.taken = std::move(lane.ready.front().behind);
-    lane.ready.pop_front();
+    if (stream.ready.empty()) continue;  // has ended
+    window = std::move(stream.ready.front().window);
+    stream.taken = std::move(stream.ready.front().behind);
+    stream.ready.pop_front();
   }
   work_->num_steps_taken = ++num_steps_;
   lock.unlock();
@@ -300,11 +301,12 @@ std::vector<Window> WindowFeed::next_step() {
 }
 
 std::vector<int64_t> WindowFeed::ended_epochs() const {
-  TITAN_ASSERT(work_ && !work_->lanes.empty(), "ended_epochs before start");
+  TITAN_ASSERT(work_ && !work_->streams.empty(), "ended_epochs before start");
   const std::lock_guard lock(work_->mutex);
-  std::vector<int64_t> ended = work_->lanes.front()->taken.epochs;
-  for (const auto& lane : work_->lanes)
-    for (size_t i = 0; i < ended.size(); ++i) ended[i] = std::min(ended[i], lane->taken.epochs[i]);
+  std::vector<int64_t> ended = work_->streams.front()->taken.epochs;
+  for (const auto& stream : work_->streams)
+    for (size_t i = 0; i < ended.size(); ++i)
+      ended[i] = std::min(ended[i], stream->taken.epochs[i]);
   return ended;
 }
 
@@ -313,7 +315,7 @@ FeedState WindowFeed::state() const {
   if (!work_) return state;
   const std::lock_guard lock(work_->mutex);
   state.num_windows += num_steps_ * options_.num_rows;
-  for (const auto& lane : work_->lanes) state.lanes.push_back(lane->taken);
+  for (const auto& stream : work_->streams) state.streams.push_back(stream->taken);
   return state;
 }
 

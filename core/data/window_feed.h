@@ -57,8 +57,8 @@ class WindowFeed {
   ~WindowFeed();
   WindowFeed(const WindowFeed&) = delete;
 
-  /// Before `start`. `state` holds lanes of at least this rank's streams (own_streams); of several
-  /// lanes of one stream the furthest counts. Throws a config Error for other data
+  /// Before `start`. `state` has a position of at least each of this rank's streams (own_streams);
+  /// of several positions of one stream the furthest counts. Throws a config Error for other data
   /// (check_same_data). `start` throws a data Error if a stream is missing.
   void restore(FeedState state);
 
@@ -78,17 +78,17 @@ class WindowFeed {
 
  private:
   struct Need;
-  struct Lane;
+  struct Stream;
   struct Work;  // state shared by the threads
 
-  void build_lanes();
-  Lane& wait_for(int64_t behind_start, SlowNotice& notice, std::unique_lock<std::mutex>& lock);
-  std::string waiting_for(const Lane& lane) const;
+  void open_streams();
+  Stream& wait_for(int64_t behind_start, SlowNotice& notice, std::unique_lock<std::mutex>& lock);
+  std::string waiting_for(const Stream& stream) const;
 
   std::vector<Source> sources_;
   const Tokenizer& tokenizer_;
   FeedOptions options_;
-  FeedState start_;        // where this run begins; has lanes only before `start`
+  FeedState start_;        // where this run begins; has streams only before `start`
   int64_t num_steps_ = 0;  // steps returned
   bool has_stalled_ = false;
   std::shared_ptr<Work> work_;  // null before start

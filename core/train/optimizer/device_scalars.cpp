@@ -23,8 +23,8 @@ void DeviceScalars::begin(Step& step) {
 
 void DeviceScalars::reduced(Step& step) {
   if (!is_holding_) return;
-  current_.loss = step.loss.left.defined()
-                      ? step.loss.left
+  current_.loss = step.loss.device_loss.defined()
+                      ? step.loss.device_loss
                       : at::scalar_tensor(step.loss.normalized_sum, at::kDouble);
 }
 

@@ -31,7 +31,7 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   }
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
   StepLoss total = run_microbatches(batches, auxiliary).loss(batches.keep_loss_on_device);
-  if (total.left.defined()) return total;
+  if (total.device_loss.defined()) return total;
   if (const auto of_layers = auxiliary->sum())
     total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
   return total;

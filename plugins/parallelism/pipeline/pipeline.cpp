@@ -160,7 +160,7 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
   }
   loss.sum_over(group_, step_->device.device());
   StepLoss total = loss.loss(batches.keep_loss_on_device);
-  if (total.left.defined()) return total;
+  if (total.device_loss.defined()) return total;
   if (const auto sum = auxiliary->sum())
     total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
   return total;

@@ -20,15 +20,15 @@ class TITAN_API LossSum {
   /// Replaces this sum by the sum over the ranks of `group`; a rank may have added nothing.
   /// `device`: of the losses and of the group's communication.
   void sum_over(const dist::Group& group, c10::Device device);
-  /// `stays`: StepBatches::keep_loss_on_device, the loss stays on the device. Otherwise waits for
-  /// the device.
-  StepLoss loss(bool stays) const;
+  /// `keep_on_device`: StepBatches::keep_loss_on_device, the loss stays on the device. Otherwise
+  /// waits for the device.
+  StepLoss loss(bool keep_on_device) const;
   /// One fp64 on the device; undefined for CPU losses and if nothing was added.
-  const at::Tensor& there() const { return there_; }
+  const at::Tensor& device_sum() const { return device_sum_; }
 
  private:
-  double here_ = 0;
-  at::Tensor there_;
+  double host_sum_ = 0;
+  at::Tensor device_sum_;
 };
 
 }  // namespace titan

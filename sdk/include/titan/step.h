@@ -45,7 +45,7 @@ struct StepLoss {
   /// If StepBatches::keep_loss_on_device: one fp64 on the device that replaces normalized_sum,
   /// which is then NaN. An executor may ignore the flag, set normalized_sum and leave this
   /// undefined.
-  at::Tensor left = {};
+  at::Tensor device_loss = {};
 };
 
 /// A step in progress. `number` and `batches` do not change until it is committed or skipped.

@@ -10,32 +10,33 @@ namespace titan {
 void LossSum::add(const at::Tensor& loss) {
   if (loss.is_meta()) return;
   if (loss.is_cpu()) {
-    here_ += loss.item<double>();
+    host_sum_ += loss.item<double>();
     return;
   }
   const at::Tensor wide = loss.detach().to(at::kDouble);
-  there_ = there_.defined() ? there_ + wide : wide;
+  device_sum_ = device_sum_.defined() ? device_sum_ + wide : wide;
 }
 
 void LossSum::add(const LossSum& other) {
-  here_ += other.here_;
-  if (other.there_.defined()) add(other.there_);
+  host_sum_ += other.host_sum_;
+  if (other.device_sum_.defined()) add(other.device_sum_);
 }
 
 void LossSum::sum_over(const dist::Group& group, c10::Device device) {
   if (device.is_cpu() || device.is_meta()) {
-    here_ = group.all_reduce(here_, dist::Reduce::sum, device);
+    host_sum_ = group.all_reduce(host_sum_, dist::Reduce::sum, device);
     return;
   }
-  there_ = there_.defined() ? there_.clone()
-                            : at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device));
-  group.all_reduce(there_, dist::Reduce::sum).wait();
+  device_sum_ = device_sum_.defined()
+                    ? device_sum_.clone()
+                    : at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device));
+  group.all_reduce(device_sum_, dist::Reduce::sum).wait();
 }
 
-StepLoss LossSum::loss(bool stays) const {
-  if (!there_.defined()) return {.normalized_sum = here_};
-  if (!stays) return {.normalized_sum = there_.item<double>()};
-  return {.normalized_sum = std::numeric_limits<double>::quiet_NaN(), .left = there_};
+StepLoss LossSum::loss(bool keep_on_device) const {
+  if (!device_sum_.defined()) return {.normalized_sum = host_sum_};
+  if (!keep_on_device) return {.normalized_sum = device_sum_.item<double>()};
+  return {.normalized_sum = std::numeric_limits<double>::quiet_NaN(), .device_loss = device_sum_};
 }
 
 }  // namespace titan

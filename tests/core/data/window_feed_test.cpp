@@ -82,7 +82,7 @@ std::unique_ptr<WindowFeed> make_feed(const DrawnRun& drawn, int64_t rank, int64
   if (!saved.empty()) {
     FeedState all = saved[0];
     for (size_t i = 1; i < saved.size(); ++i)
-      all.lanes.insert(all.lanes.end(), saved[i].lanes.begin(), saved[i].lanes.end());
+      all.streams.insert(all.streams.end(), saved[i].streams.begin(), saved[i].streams.end());
     feed->restore(std::move(all));
   }
   return feed;
@@ -361,7 +361,7 @@ TEST(WindowFeed, ReadsOnlyAsFarAheadAsAllowed) {
                    .packing = {.window = 10}};
   const auto feed = make_feed(drawn, 0, 1, 1, 2);
   for (int i = 0; i < 20; ++i) feed->next_step();
-  EXPECT_EQ(feed->state().lanes[0].next, 20) << "the state is that of what was given out";
+  EXPECT_EQ(feed->state().streams[0].next, 20) << "the state is that of what was given out";
 }
 
 TEST(WindowFeed, EachRowEndsByItself) {

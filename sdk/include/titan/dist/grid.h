@@ -74,6 +74,10 @@ class TITAN_API Grid {
   /// Throws a config Error if no such group exists, because two of `groups` overlap different parts
   /// of `whole`.
   std::string complement(std::string_view whole, const std::vector<std::string>& groups) const;
+  /// Deprecated name, until 0.3.
+  std::string rest_of(std::string_view whole, const std::vector<std::string>& groups) const {
+    return complement(whole, groups);
+  }
 
   /// An axis, or one of the parts into which borrowing has cut it.
   struct Cell {

@@ -40,10 +40,18 @@ class TITAN_API Mesh {
   const Group& complement(std::string_view whole, const std::vector<std::string>& groups) const {
     return group(grid_.complement(whole, groups));
   }
+  /// Deprecated name, until 0.3.
+  const Group& rest_of(std::string_view whole, const std::vector<std::string>& groups) const {
+    return complement(whole, groups);
+  }
   /// Whether this rank is the representative rank of its data, if data is sharded over `groups`:
   /// the first of the ranks that differ only along axes outside of `groups` and so hold the same
   /// data.
   bool is_representative_over(const std::vector<std::string>& groups) const;
+  /// Deprecated name, until 0.3.
+  bool is_first_outside_of(const std::vector<std::string>& groups) const {
+    return is_representative_over(groups);
+  }
   /// Index in the group "dp", which determines this rank's rows of the global batch.
   int64_t batch_rank() const { return group("dp").rank(); }
   Recorder& recorder() const { return *recorder_; }

@@ -75,6 +75,7 @@ class TITAN_API Recorder {
   int64_t num_started() const;
   /// Collectives in flight (started and not waited for), oldest first.
   std::vector<CommRecord> in_flight() const;
+  std::vector<CommRecord> under_way() const { return in_flight(); }  ///< deprecated, until 0.3
   /// Keyed by (group, operation); operations without their peer: "send".
   std::map<std::pair<std::string, std::string>, Traffic> traffic() const;
   /// Bytes over all groups and operations since the start.

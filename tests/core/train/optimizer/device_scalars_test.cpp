@@ -19,7 +19,7 @@ class HeldNumbersTest : public ::testing::Test {
     EXPECT_EQ(step.batches.keep_loss_on_device, numbers.is_holding());
     if (step.batches.keep_loss_on_device) {
       step.loss = {.normalized_sum = std::numeric_limits<double>::quiet_NaN(),
-                   .left = at::full({}, loss, at::kDouble)};
+                   .device_loss = at::full({}, loss, at::kDouble)};
       numbers.set_norm(at::full({}, 1.0, at::kDouble));
     } else {
       step.loss = {.normalized_sum = loss};
