@@ -130,7 +130,7 @@ def main():
              f"{os.cpu_count()} CPUs when they began.", "", *lines]
     print("\n".join(lines))
     if options.write:
-        write(options.write, "beside transformers", lines)
+        write(options.write, "compared with transformers", lines)
 
 
 if __name__ == "__main__":

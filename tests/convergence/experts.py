@@ -19,7 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
-BEGIN, END = "<!-- beside a dense model -->", "<!-- end of beside a dense model -->"
+BEGIN, END = "<!-- compared with a dense model -->", "<!-- end of compared with a dense model -->"
 LAYERS, EXPERTS, LAST = 4, 8, 20
 LOSS, LOAD = "loss_metrics/global_avg_loss", "experts/load/layers."
 RECIPE = ["--training.seq_len", 256, "--training.local_batch_size", 4, "--metrics.no_enable_tensorboard", "--model.rope_theta", 1e6,
