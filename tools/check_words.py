@@ -91,8 +91,9 @@ def subjects(root):
 
 
 def unknown_identifiers(root):
-    """(page, code) of each name with an underscore or `::` in backticks that no file but pages has."""
+    """(page, code) of each path, and each name with an underscore or `::`, in backticks that no file but pages has."""
     files = tracked(root)
+    paths = {part for name in files for part in (name, name.rpartition(".")[0], *(str(folder) for folder in pathlib.PurePath(name).parents))}
     words = set(FOREIGN)
     for name in files:
         words.update(re.split(r"[/.]", name))
@@ -103,6 +104,9 @@ def unknown_identifiers(root):
             continue
         text = re.sub(r"^```.*?^```", "", (root / name).read_text(), flags=re.M | re.S)
         for code in re.findall(r"`([^`\n]+)`", text):
+            path = re.fullmatch(r"((?:core|sdk|plugins|tests|tools|train_configs|experiments)/[\w./-]*?\w)/?", code)
+            if path and path[1] not in paths:
+                yield name, code
             for identifier in re.findall(r"(?<![\w./-])[A-Za-z]\w*(?:_\w+|::\w+)\w*(?![\w/-]|\.\w)", code):
                 if not set(identifier.split("::")) <= words:
                     yield name, code
