@@ -21,6 +21,9 @@ set_tests_properties(tools.words PROPERTIES LABELS tools TIMEOUT 600)
 # the core names no plugin
 titan_add_tool_test(plugin_names)
 
+# docs/reference/metrics.md has every tag that is logged
+titan_add_tool_test(metric_tags)
+
 titan_add_tool_test(sdk_abi TITAN_CMAKE=${CMAKE_COMMAND})
 
 # which LibTorch will do
