@@ -3,7 +3,7 @@
 
 namespace titan {
 
-/// Exit codes of the program (docs/internals/architecture.md lists them too).
+/// Exit codes of the program (docs/reference/exit_codes.md explains them).
 enum ExitCode : int {
   kExitDone = 0,
   kExitRuntimeError = 1,
