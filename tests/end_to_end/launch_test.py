@@ -268,12 +268,15 @@ class RestartTest(LaunchCase):
         self.assertEqual(self.log(0).count("rank 0 pid"), 2)
 
     def test_a_stop_is_not_followed_by_a_restart(self):
-        process = self.start(2, "wait", flags=["--max-restarts", "3"])
-        self.pids(2)
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=HANG)
-        self.assertEqual(process.returncode, 143)
-        self.assertNotIn("restart", err)
+        for asked, number in (("wait", signal.SIGTERM), ("leave", signal.SIGUSR1)):
+            self.logs = self.folder / asked
+            process = self.start(2, asked, flags=["--max-restarts", "3"])
+            self.pids(2)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=HANG)
+            self.assertEqual(process.returncode, 143)
+            self.assertNotIn("restart", err)
+            self.assertNotIn("fail", err)
 
 
 class SignalTest(LaunchCase):

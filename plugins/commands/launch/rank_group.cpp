@@ -7,15 +7,13 @@
 #include <utility>
 
 #include <titan/program/child.h>
+#include <titan/program/error_file.h>
+#include <titan/program/exit_codes.h>
 #include <titan/program/text.h>
 #include <titan/shown_text.h>
 
-#include <titan/program/error_file.h>
-
 namespace titan::launching {
 namespace {
-
-constexpr int kStoppedForRequeue = 75;  // a checkpoint was saved, start the job again
 
 bool asks_for_the_end(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
@@ -93,7 +91,8 @@ GroupEnd RankGroup::run() {
       if (end_.exit_code == 0) end_.exit_code = exit_code_of(rank.status);
   }
   if (killed_by_) end_.exit_code = 128 + *killed_by_;
-  end_.was_stopped = killed_by_ || end_.exit_code == kStoppedForRequeue ||
+  end_.was_stopped = killed_by_ || end_.exit_code == kExitRequeue ||
+                     (!first_failed_ && end_.exit_code == kExitTerminated) ||
                      std::any_of(passed_on_.begin(), passed_on_.end(), asks_for_the_end);
   return end_;
 }
@@ -175,9 +174,10 @@ void RankGroup::note_end(Rank& rank) {
 
 bool RankGroup::is_requested_stop(int status) const {
   const int code = exit_code_of(status);
-  return code == kStoppedForRequeue ||
-         std::any_of(passed_on_.begin(), passed_on_.end(),
-                     [&](int signal) { return code == 128 + signal; });
+  return code == kExitRequeue ||
+         std::any_of(passed_on_.begin(), passed_on_.end(), [&](int signal) {
+           return code == 128 + signal || (signal == SIGUSR1 && code == kExitTerminated);
+         });
 }
 
 void RankGroup::meet_deadline() {
