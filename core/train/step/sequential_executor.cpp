@@ -69,7 +69,7 @@ at::Tensor SequentialExecutor::work_to_record(const std::vector<Batch>& microbat
   const LossSum sum = run_microbatches(batches, auxiliary);
   TITAN_CHECK(!auxiliary->has_any(), config,
               "layers have losses of their own, which are read in each step");
-  return sum.there();
+  return sum.device_sum();
 }
 
 StepLoss SequentialExecutor::forward(const StepBatches& batches) {
