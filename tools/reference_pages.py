@@ -111,7 +111,7 @@ def kind_section(help_text, section):
 
 def installed():
     found = {}
-    for line in titan("list").splitlines()[1:]:
+    for line in titan("list", "--files").splitlines()[1:]:
         kind, name = line.split()[:2]
         found.setdefault(kind, []).append(name)
     return found

@@ -83,7 +83,7 @@ function(titan_summary_fields variable plugin provides sources)
     if("${code}" MATCHES ">[(][ \t\r\n]*\"${name}\",[ \t\r\n]*((\"[^\"\\\n]*\"[ \t\r\n]*)+)[,)]")
       string(REGEX REPLACE "\"[ \t\r\n]*\"" "" summary "${CMAKE_MATCH_1}")
       string(REGEX REPLACE "^\"|\"[ \t\r\n]*$" "" summary "${summary}")
-      string(REPLACE ";" "," summary "${summary}")
+      string(REPLACE ";" "\\073" summary "${summary}")  # fields pass through CMake's lists on their way into a C literal
     endif()
     if(summary)
       list(APPEND fields "summary:${provided}=${summary}")
