@@ -102,7 +102,7 @@ TITAN_PLUGIN(plugin) {
       .table("decay", &RampOptions::decay, "The way down", [](auto& decay) {
         decay.option("floor", &Decay::floor, "Factor at the end").between(0, 1);
       });
-  plugin.add<Fragile>("acme/fragile", "Fails on request.")
+  plugin.add<Fragile>("acme/fragile", "Fails on request; else a ramp.")
       .option("failure", &FragileOptions::failure, "How")
       .one_of({"none", "standard", "integer", "data"});
   plugin.add<Toy>("toy", "Stands for a network.")

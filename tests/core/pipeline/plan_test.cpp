@@ -63,8 +63,9 @@ TEST(PipelinePlan, NamesTheScheduleAndWhatItNeeds) {
   EXPECT_EQ(message("DualPipeV", {2, 4, 3}),
             "schedule 'DualPipeV' needs as many microbatches as stages, but there are 3 "
             "microbatches for 4 stages");
-  EXPECT_EQ(message("Interleaved1F1B", {2, 4, 5}),
-            "schedule 'Interleaved1F1B' runs in 2 rounds, which do not divide 5 microbatches");
+  EXPECT_EQ(
+      message("Interleaved1F1B", {2, 4, 5}),
+      "schedule 'Interleaved1F1B' runs in 2 rounds, whose number does not divide 5 microbatches");
   EXPECT_EQ(message("GPipe", {2, 3, 4}),
             "a pipeline cannot have 3 stages on 2 ranks with 4 microbatches: stages must be a "
             "multiple of ranks, and there must be at least 1 of each");

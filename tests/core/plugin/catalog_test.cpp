@@ -158,7 +158,8 @@ TEST(Listing, ShowsUsablePluginsThenTheOthersWithTheReason) {
 TEST(Listing, SaysWhatEachComponentIsWithinAHundredColumns) {
   TemporaryFolder folder;
   fs::copy_file(plugin_file("sound"), folder.path() / "sound.plugin.so");
-  fs::copy_file(plugin_file("more_flavors"), folder.path() / "more_flavors.plugin.so");
+  fs::copy_file(plugin_folder("sound") / "more_flavors.plugin.so",
+                folder.path() / "more_flavors.plugin.so");
   write(folder.path() / "plugins.txt",
         "# build: make\n"
         "# summary optimizer:acme/momentum: " +
@@ -173,7 +174,7 @@ TEST(Listing, SaysWhatEachComponentIsWithinAHundredColumns) {
                 " (not built)\n"
                 "optimizer     acme/nesterov  (not built)\n"
                 "lr_scheduler  Ramp           Grows with the step.\n"
-                "lr_scheduler  acme/fragile   Fails on request.\n");
+                "lr_scheduler  acme/fragile   Fails on request; else a ramp.\n");
 }
 
 TEST(Listing, PointsAtNamesThatSeveralFilesProvide) {

@@ -11,12 +11,17 @@ namespace {
 Manifest manifest(std::map<std::string, std::string> changed = {}) {
   Manifest made;
   made.plugin = "acme_muon";
-  made.fields = {{"sdk", "0.1.0"},         {"sdk_abi", "5d41402abc4b2a76"},
+  made.fields = {{"sdk", "0.1.0"},
+                 {"sdk_abi", "5d41402abc4b2a76"},
                  {"sdk_abi_torch_free", "0123456789abcdef"},
-                 {"torch", "2.11.0"},      {"cxx11_abi", "1"},
-                 {"compiler", "gcc 12"},   {"std", "20"},
-                 {"arch", "x86_64"},       {"cuda", "13.0"},
-                 {"cuda_archs", "none"},   {"sanitizer", "none"},
+                 {"torch", "2.11.0"},
+                 {"cxx11_abi", "1"},
+                 {"compiler", "gcc 12"},
+                 {"std", "20"},
+                 {"arch", "x86_64"},
+                 {"cuda", "13.0"},
+                 {"cuda_archs", "none"},
+                 {"sanitizer", "none"},
                  {"build_type", "Release"}};
   for (auto& [key, text] : made.fields)
     if (changed.count(key)) text = changed[key];

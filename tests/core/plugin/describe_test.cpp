@@ -108,7 +108,7 @@ TEST(Describe, ReportsWrongUse) {
 }
 
 TEST(List, ShowsOneKindAndRefusesAnUnknownOne) {
-  const Outcome outcome = run(run_list, {"model", "--path", kSound});
+  const Outcome outcome = run(run_list, {"model", "--files", "--path", kSound});
   EXPECT_EQ(outcome.code, kExitDone);
   EXPECT_NE(outcome.printed.find("  1.0.0    " + plugin_file("sound").string() + "\n"),
             std::string::npos)

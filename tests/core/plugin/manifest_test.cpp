@@ -45,7 +45,8 @@ TEST(Manifest, OfVersion0_1IsRead) {
   const Manifest manifest = parse_manifest(bytes, "adamw.manifest");
   EXPECT_EQ(manifest.plugin, "adamw");
   EXPECT_EQ(manifest.version, "1.1.0");
-  EXPECT_EQ(manifest.provides, (std::vector<Provided>{{"optimizer", "AdamW"}, {"optimizer", "Adam"}}));
+  EXPECT_EQ(manifest.provides,
+            (std::vector<Provided>{{"optimizer", "AdamW"}, {"optimizer", "Adam"}}));
   EXPECT_EQ(manifest.field("sdk_abi"), "7215c6082dd75fb4");
   EXPECT_EQ(manifest.field("torch"), "2.11.0");
   EXPECT_EQ(manifest.optional_hash("fused_head"), "df3d86df4d7866b1");
@@ -76,13 +77,18 @@ TEST(Manifest, ReadsWhatTitanAddPluginEmbeds) {
                                                       {"lr_scheduler", "acme/fragile"},
                                                       {"model", "toy"},
                                                       {"flavor", "toy/small"}}));
+  EXPECT_EQ(manifest.summary("lr_scheduler", "acme/fragile"), "Fails on request; else a ramp.");
+  EXPECT_EQ(manifest.summary("lr_scheduler", "none"), "");
 }
 
 TEST(Manifest, OfThisProgramHasTheSameKeys) {
   const Manifest plugin = read_manifest(plugin_file("sound"));
-  ASSERT_EQ(plugin.fields.size(), host_manifest().fields.size());
-  for (size_t i = 0; i < plugin.fields.size(); ++i)
+  const size_t num_shared = host_manifest().fields.size();
+  ASSERT_GE(plugin.fields.size(), num_shared);
+  for (size_t i = 0; i < num_shared; ++i)
     EXPECT_EQ(plugin.fields[i].first, host_manifest().fields[i].first);
+  for (size_t i = num_shared; i < plugin.fields.size(); ++i)
+    EXPECT_TRUE(plugin.fields[i].first.starts_with("summary:")) << plugin.fields[i].first;
   EXPECT_TRUE(host_manifest().provides.empty());
 }
 

@@ -23,7 +23,7 @@ TEST(Registry, OpensTheOnePluginThatProvidesTheName) {
   const Component& ramp = host.registry.component("lr_scheduler", "Ramp");
   EXPECT_EQ(ramp.name, "Ramp");
   EXPECT_EQ(&ramp, &host.registry.component("lr_scheduler", "Ramp"));
-  EXPECT_EQ(host.registry.component("lr_scheduler", "acme/fragile").help, "Fails on request.");
+  EXPECT_EQ(host.registry.component("lr_scheduler", "acme/fragile").help, "Fails on request; else a ramp.");
   EXPECT_EQ(host.registry.origin(ramp).plugin, "sound");
   EXPECT_EQ(host.registry.origin(ramp).version, "1.0.0");
   EXPECT_EQ(host.registry.origin(ramp).file, plugin_file("sound").string());

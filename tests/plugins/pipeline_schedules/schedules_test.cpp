@@ -78,7 +78,8 @@ TEST(PipelineSchedules, InterleavedTakesRoundsThatDivideTheMicrobatches) {
     const auto schedule = core::schedule_named(name);
     EXPECT_EQ(schedule->problem({4, 8, 10}), std::nullopt);  // 2 rounds of 5
     EXPECT_EQ(schedule->problem({4, 8, 3}), std::nullopt);   // 1 round of 3
-    EXPECT_EQ(schedule->problem({4, 8, 9}), "runs in 2 rounds, which do not divide 9 microbatches");
+    EXPECT_EQ(schedule->problem({4, 8, 9}),
+              "runs in 2 rounds, whose number does not divide 9 microbatches");
   }
 }
 

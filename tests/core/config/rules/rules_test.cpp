@@ -160,7 +160,7 @@ const std::vector<Rule> kRules = {
       "--training.local_batch_size=5"},
      {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_schedule=Interleaved1F1B",
       "--training.local_batch_size=6"},
-     "runs in 2 rounds, which do not divide 5"},
+     "runs in 2 rounds, whose number does not divide 5"},
     {1, {P + "pipeline_parallel_schedule_csv=/nowhere.csv"}, {}, "there is no file '/nowhere.csv'"},
     {1,
      {P + "pipeline_parallel_schedule=2F2B"},
