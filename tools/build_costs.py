@@ -191,7 +191,7 @@ def table(arguments):
     out += [test_costs.table(["target", *(["before"] if before else []), "after"],
                      [[name, *([f"{old.get(name, 0):.1f}"] if before else []), f"{new.get(name, 0):.1f}"] for name in names
                       if max(new.get(name, 0), old.get(name, 0)) >= 2]), "",
-            f"## The {LONGEST} dearest objects", ""]
+            f"## The {LONGEST} most expensive objects", ""]
     dearest = sorted(objects(after), key=lambda c: -c["cpu"])[:LONGEST]
     out += [test_costs.table(["object", "CPU s at reference", "MiB"],
                      [[f"`{re.sub(r'CMakeFiles/|[.]dir|[.]o$', '', c['output'])}`", f"{c['cpu'] / factor:.1f}", f"{c['mib']:.0f}"]
