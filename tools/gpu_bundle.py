@@ -236,7 +236,7 @@ def copy_built(build, out):
             raise Problem(f"{source} is missing; omit --skip-build to build it")
         shutil.copy(source, folder)
     if not (out / "lib/titan/plugins/cuda.plugin.so").exists():
-        raise Problem("this build has no cuda plugin; the output of cmake says why, in the line with TITAN_CUDA")
+        raise Problem("this build has no cuda plugin; the line 'CUDA: off, because ...' in the output of cmake has the reason")
 
 
 def make_relocatable(out, folders):

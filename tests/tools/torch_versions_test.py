@@ -95,7 +95,7 @@ class TorchVersions(unittest.TestCase):
         code, said = self.configure(self.fake_torch("2.12.0"))
         self.assertNotEqual(code, 0)
         self.assertIn("LibTorch 2.12.0 in", said)
-        self.assertIn("built and tested with " + " or ".join(VERSIONS) + " alone", said)
+        self.assertIn("Titan supports only " + " or ".join(VERSIONS), said)
 
 
 if __name__ == "__main__":
