@@ -415,7 +415,7 @@ run_ninja() {
   mapfile -t target_list < <(targets)
   NINJA_STATUS='@%f %t %e ' ninja -C "build/$preset" "${target_list[@]}" </dev/null 2>&1 | show_progress ||
     fail "the build failed; the first compiler error above shows where" \
-      "fix it, then run the same command again; finished files are not compiled again" \
+      "after a fix, run the same command again; finished files are not compiled again" \
       "if the compiler was killed, memory ran out: first run  ninja -C $PWD/build/$preset -j 1 ${target_list[*]}"
 }
 
