@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds everything and runs tests. Exits non-zero when the build fails, a test fails, or no test ran.
 #
-#   ./run_tests.sh                the everyday suite: what must hold after every change
-#   ./run_tests.sh --all          every test there is
-#   ./run_tests.sh --slice 2/8    the second of eight parts of all tests, of even cost
+#   ./run_tests.sh                the everyday suite, to run after every change
+#   ./run_tests.sh --all          every test
+#   ./run_tests.sh --slice 2/8    the second of eight parts of all tests, equal in cost
 #   ./run_tests.sh --touched      the everyday suite, and the tests of the folders that changed in the last day
-#   ./run_tests.sh -R tokenizers  other arguments go to ctest, which chooses among all tests
+#   ./run_tests.sh -R tokenizers  other arguments are passed to ctest, which selects among all tests
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -27,7 +27,7 @@ while (($#)); do
   esac
   shift
 done
-# who chooses tests by name chooses among all
+# ctest arguments select among all tests
 ((${#arguments[@]} == 0)) || suite=all
 
 "$root/tools/setup.sh" --test --quiet
@@ -44,7 +44,7 @@ fi
 case $suite in
   everyday) arguments+=(-LE '^thorough$') ;;
   touched)
-    printf 'beside the everyday suite: %s\n' "$(xargs <<<"$touched")"
+    printf 'in addition to the everyday suite: %s\n' "$(xargs <<<"$touched")"
     # shellcheck disable=SC2086  # names are single words
     arguments+=(-I "$(.venv/bin/python tools/test_slices.py --everyday-and $touched)")
     ;;
@@ -56,7 +56,7 @@ rm -f "$results"
 status=0
 ctest --test-dir build/release --output-on-failure --no-tests=error --output-junit "$results" \
   -j3 "${arguments[@]}" || status=$?
-[[ -f $results ]] || exit "$status"   # nothing was run: ctest only listed, or refused its arguments
+[[ -f $results ]] || exit "$status"   # no test ran: ctest only listed tests, or rejected its arguments
 
 count() { grep -m1 -oE "\b$1=\"[0-9]+\"" "$results" | grep -oE '[0-9]+'; }
 total=$(count tests)
@@ -64,7 +64,7 @@ failed=$(count failures)
 skipped=$(($(count skipped) + $(count disabled)))
 passed=$((total - failed - skipped))
 printf '\ntests: %d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
-[[ $suite == all ]] || printf 'the everyday suite; ./run_tests.sh --all runs every test\n'
+[[ $suite == all ]] || printf 'this was the everyday suite; ./run_tests.sh --all runs every test\n'
 
 if ((passed + failed == 0)); then
   printf 'run_tests.sh: error: no test ran\n' >&2

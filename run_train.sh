@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Trains: makes the clone ready (tools/setup.sh, quick when nothing is missing), then starts `titan train`.
+# Trains: prepares the clone (tools/setup.sh: minutes the first time, 0.05 s later), then starts `titan train`.
 #
 #   ./run_train.sh                                             the debug model on the bundled text
-#   CONFIG_FILE=./train_configs/llama3_8b.toml ./run_train.sh  another recipe
-#   ./run_train.sh --training.steps 20 --optimizer.lr 1e-3     any option of the recipe
-#   NGPU=4 LOG_RANK=0,3 ./run_train.sh                         four ranks on this machine, two of them shown
-#   NGPU=512 COMM_MODE=fake_backend ./run_train.sh             what one rank of 512 holds and sends
+#   CONFIG_FILE=./train_configs/llama3_8b.toml ./run_train.sh  another configuration
+#   ./run_train.sh --training.steps 20 --optimizer.lr 1e-3     any key of the configuration
+#   NGPU=4 LOG_RANK=0,3 ./run_train.sh                         four ranks on this machine; prints the logs of ranks 0 and 3
+#   NGPU=512 COMM_MODE=fake_backend ./run_train.sh             simulates one rank of 512: its memory and traffic
 #
-# Relative paths in a recipe count from the root of the repository.
+# Relative paths in a configuration are relative to the root of the repository.
 set -euo pipefail
 caller=$PWD
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,7 +15,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CONFIG_FILE=${CONFIG_FILE:-./train_configs/debug_model.toml}
 NGPU=${NGPU:-1}
 
-# A recipe named from where the caller stands is found there; otherwise it is looked for below the root.
+# A relative CONFIG_FILE is looked for in the caller's folder first, then in the root of the repository.
 if [[ $caller != "$root" && $CONFIG_FILE != /* && -e $caller/$CONFIG_FILE ]]; then
   CONFIG_FILE=$caller/$CONFIG_FILE
 fi
@@ -23,7 +23,7 @@ fi
 "$root/tools/setup.sh" --quiet --ranks "$NGPU" --for-job --job.config_file "$CONFIG_FILE" "$@"
 cd "$root"
 titan=build/release/bin/titan
-if [[ -n ${COMM_MODE:-} ]]; then  # one process plays a rank of NGPU
+if [[ -n ${COMM_MODE:-} ]]; then  # one process simulates a rank of NGPU
   export NGPU
   exec "$titan" train --job.config_file "$CONFIG_FILE" --comm.mode "$COMM_MODE" "$@"
 fi

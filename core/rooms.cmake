@@ -1,5 +1,5 @@
-# torch_free_rooms, torch_rooms: the folders of core/, "config/rules", in the order of their floors. tools/floors.toml lists them, and
-# tools/check_floors.py holds the sources to it.
+# Sets torch_free_rooms and torch_rooms: the folders of core/ (such as "config/rules"), lowest floor first, without and with torch.
+# tools/floors.toml lists them, and tools/check_floors.py checks the sources against it.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/floors.toml)
 file(READ ${PROJECT_SOURCE_DIR}/tools/floors.toml floors)
 string(FIND "${floors}" "\ntorch = [" torch_begins)

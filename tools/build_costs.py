@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the build costs, in CPU seconds and at reference speed (tools/cost_unit.py): by stage, target, object and header.
+"""Measures the build in CPU seconds, raw and at reference speed (tools/cost_unit.py): by stage, target, object and header.
 
-    tools/build_costs.py measure costs.json                 builds this tree in a new folder without ccache; notes each command
-    tools/build_costs.py measure costs.json --source DIR    another tree, a worktree of an older commit say
+    tools/build_costs.py measure costs.json                 builds this tree in a new folder without ccache; records each command
+    tools/build_costs.py measure costs.json --source DIR    builds another tree, for example a worktree of an older commit
     tools/build_costs.py table after.json --before before.json [--write docs/results/build_costs.md]
-    tools/build_costs.py headers --object PART [--top 30]   what one object includes and instantiates (-ftime-report, -H)
+    tools/build_costs.py headers --object PART [--top 30]   the headers and instantiations of one object (-H, -ftime-report)
 
-The stages of `measure` are what people wait for: `first loss` (the program and the plugins of the debug model, what
-./run_train.sh builds), `plugins` (all programs and plugins besides), `tests` (what ./run_tests.sh builds besides) and `thorough`
-(what thorough tests build when they run: fuzzers, programs for a GPU).
+`measure` builds in four stages: `first loss` (as ./run_train.sh: the program and the plugins of the debug model), `plugins` (all
+other programs and plugins), `tests` (the other targets of ./run_tests.sh) and `thorough` (targets that thorough tests build when
+they run: fuzzers, programs for a GPU).
 """
 
 import argparse
@@ -37,7 +37,7 @@ LONGEST = 25
 # ---- measure -----------------------------------------------------------------------------------------------------------------
 
 def job_plugins(source, build):
-    """Targets of the debug model's plugins, by `titan list`."""
+    """The build targets of the debug model's plugins, from `titan list`."""
     shown = subprocess.run([build / "bin/titan", "list", "--for-job", "--job.config_file", "train_configs/debug_model.toml"],
                            cwd=source, capture_output=True, text=True).stdout
     known = {line.split()[0] for line in (build / "lib/titan/plugins/plugins.txt").read_text().splitlines()[1:] if line.strip()}
@@ -45,7 +45,7 @@ def job_plugins(source, build):
 
 
 def memory_of(pid):
-    """MiB that a process and all below it hold."""
+    """Resident memory in MiB of a process and all its descendants."""
     children = collections.defaultdict(list)
     sizes = {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
@@ -64,7 +64,7 @@ def memory_of(pid):
 
 
 def run_ninja(build, targets, jobs):
-    """CPU seconds, wall seconds, peak MiB and the kinds of warnings that the compilers gave."""
+    """Builds the targets; returns CPU seconds, wall seconds, peak MiB and the kinds of compiler warnings."""
     before, start, peak = cost_unit.children_seconds(), time.monotonic(), 0
     with tempfile.TemporaryFile("w+") as output:
         ninja = subprocess.Popen(["ninja", "-C", build, "-j", str(jobs), *targets], stdout=output, stderr=subprocess.STDOUT,
@@ -88,7 +88,7 @@ def measure(arguments):
     source = arguments.source.resolve()
     torch = arguments.torch or same_bits.torch_root()
     if not torch:
-        raise SystemExit("build_costs: error: no LibTorch: run tools/setup.sh first, or name one with --torch")
+        raise SystemExit("build_costs: error: no LibTorch found; run tools/setup.sh first, or pass its folder with --torch")
     torch = pathlib.Path(torch).resolve()
     build = pathlib.Path(arguments.build or tempfile.mkdtemp(prefix="titan_build_costs_")).resolve()
     shutil.rmtree(build, ignore_errors=True)
@@ -110,7 +110,7 @@ def measure(arguments):
             done = run_ninja(build, targets, arguments.jobs)
             cpu, wall, peak = cpu + done[0], wall + done[1], max(peak, done[2])
             warnings.update(done[3])
-            # a flavor is known when its model can be asked, so the program is asked until nothing is new
+            # the flavors of a model are known once its plugin is built, so the plugins are listed until none is new
             again = [f"{name}.plugin" for name in job_plugins(source, build)] if stage == "first loss" else []
             targets = again if again and again != targets else []
         stages.append({"stage": stage, "cpu": cpu, "wall": wall, "mib": peak, "warnings": sorted(warnings),
@@ -135,7 +135,7 @@ def measure(arguments):
 # ---- table -------------------------------------------------------------------------------------------------------------------
 
 def target_of(output):
-    """The target that a file is built for; programs and libraries themselves are `links`."""
+    """The target that a file is compiled for; `links` for programs and libraries."""
     found = re.search(r"CMakeFiles/([^/]+)\.dir/(.*)", output)
     if not found:
         return "links"
@@ -159,8 +159,8 @@ def table(arguments):
     factor = after["host_factor"]
     out = ["# What the build costs", "",
            f"Written by `tools/build_costs.py table AFTER.json{' --before BEFORE.json' if before else ''} --write "
-           "docs/results/build_costs.md` from what `tools/build_costs.py measure` noted: a build without ccache in a new folder. "
-           "Costs are CPU seconds at reference speed (`tools/cost_unit.py`), and in brackets as the host took them.", "",
+           "docs/results/build_costs.md` from the records of `tools/build_costs.py measure`: a build without ccache in a new folder. "
+           "Costs are CPU seconds at reference speed (`tools/cost_unit.py`); in brackets, CPU seconds of the measuring host.", "",
            f"After: {describe(after)}" + (f". Before: {describe(before)}" if before else "") + ".", ""]
     total = lambda data, until: sum(stage["cpu"] for stage in data["stages"][:until])
     rows = []
@@ -191,7 +191,7 @@ def table(arguments):
     out += [test_costs.table(["target", *(["before"] if before else []), "after"],
                      [[name, *([f"{old.get(name, 0):.1f}"] if before else []), f"{new.get(name, 0):.1f}"] for name in names
                       if max(new.get(name, 0), old.get(name, 0)) >= 2]), "",
-            f"## The {LONGEST} dearest objects", ""]
+            f"## The {LONGEST} most expensive objects", ""]
     dearest = sorted(objects(after), key=lambda c: -c["cpu"])[:LONGEST]
     out += [test_costs.table(["object", "CPU s at reference", "MiB"],
                      [[f"`{re.sub(r'CMakeFiles/|[.]dir|[.]o$', '', c['output'])}`", f"{c['cpu'] / factor:.1f}", f"{c['mib']:.0f}"]
@@ -215,7 +215,7 @@ def headers(arguments):
         raise SystemExit(f"build_costs: error: no object of build/release has '{arguments.object}' in its name")
     command = [part for part in shlex.split(found[0]["command"])]
     while not re.search(r"(g|c|clang)\+\+", os.path.basename(command[0])) or "ccache" in command[0]:
-        command.pop(0)  # ccache and what sets its environment
+        command.pop(0)  # ccache, and the script that sets its environment
     command[command.index("-o") + 1] = os.devnull
     print(found[0]["file"])
     timed = subprocess.run([*command, "-ftime-report"], cwd=found[0]["directory"], capture_output=True, text=True)
@@ -237,11 +237,11 @@ def main():
     measuring = commands.add_parser("measure")
     measuring.add_argument("file", type=pathlib.Path)
     measuring.add_argument("--source", type=pathlib.Path, default=ROOT)
-    measuring.add_argument("--torch", type=pathlib.Path, help="LibTorch's folder; default: that of .venv")
-    measuring.add_argument("--build", type=pathlib.Path, help="build here and keep it")
+    measuring.add_argument("--torch", type=pathlib.Path, help="folder of LibTorch; default: the one in .venv")
+    measuring.add_argument("--build", type=pathlib.Path, help="build in this folder and keep it; default: a temporary folder")
     measuring.add_argument("--jobs", type=int, default=2)
     measuring.add_argument("--until", choices=STAGES, default=STAGES[-1])
-    measuring.add_argument("--define", action="append", default=[], metavar="-DNAME=VALUE", help="for cmake")
+    measuring.add_argument("--define", action="append", default=[], metavar="-DNAME=VALUE", help="passed to cmake")
     measuring.set_defaults(run=measure)
     showing = commands.add_parser("table")
     showing.add_argument("file", type=pathlib.Path)

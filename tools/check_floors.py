@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Proves that the house stands: every #include goes to a lower floor, and nothing includes itself by a detour.
+"""Checks the layering of the sources: every #include goes to a lower layer, and no folder or file includes itself indirectly.
 
-    tools/check_floors.py             prints the graph of the folders; fails with what is wrong in it
-    tools/check_floors.py --dot       the same graph for Graphviz
-    tools/check_floors.py --root DIR  another tree
+    tools/check_floors.py             prints the graph of the folders; fails and lists the violations, if any
+    tools/check_floors.py --dot       prints the graph for Graphviz
+    tools/check_floors.py --root DIR  checks another tree
 
-tools/floors.toml says which folder is on which floor. A node of the graph is a header with its source (x.h and x.cpp).
-Wrong are, each printed as file:line -> file:
-  arrows up          a room includes one that is not on a lower floor
-  circles            of folders, and of files
+A room is a folder of sources, a floor is a layer; tools/floors.toml assigns each room to a floor. A node of the graph is a header
+with its source (x.h and x.cpp). Violations, each printed as file:line -> file:
+  arrow up           a room includes a room that is not on a lower floor
+  circle             an include cycle of folders, or of files
   strangers          core includes a plugin, a plugin includes core or another plugin, the sdk includes either
-  nothing            an include of core or a plugin that is not there: what moved while somebody else wrote
-  torch in a room    a file reaches a header of torch, and its room is not listed as one that sees torch
+  nothing            the included file of core or a plugin does not exist
+  torch in a room    a file includes a header of torch, directly or not, and floors.toml does not list its room under `torch`
   rooms              a folder without a floor, or a floor for a folder without files
-  shapes             a plugin whose door is not plugins/<kind>/<name>/plugin.cpp; what a kind shares is in <kind>/common
-Exit code: 0 clean, 1 something is wrong, 2 the data file cannot be read.
+  shapes             TITAN_PLUGIN is not in plugins/<kind>/<name>/plugin.cpp; code that a kind shares is in <kind>/common
+Exit code: 0 no violation, 1 violations, 2 the data file cannot be read.
 """
 
 import argparse
@@ -28,11 +28,11 @@ INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
 DOOR = re.compile(r"^TITAN_PLUGIN\(", re.MULTILINE)
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh", ".inc")
 TORCH = ("ATen/", "c10/", "torch/")
-Include = collections.namedtuple("Include", "source line target")  # target: a path in the tree, or what stands in <>
+Include = collections.namedtuple("Include", "source line target")  # target: a path in the tree, or the text of the include
 
 
 class Tree:
-    """The sources under core, sdk and plugins, and who includes whom."""
+    """The sources under core, sdk and plugins, and their includes."""
 
     def __init__(self, root):
         self.root = root
@@ -40,8 +40,8 @@ class Tree:
             path.relative_to(root).as_posix() for top in ("core", "sdk/include", "sdk/src", "plugins")
             for path in (root / top).rglob("*") if path.suffix in SUFFIXES)
         known = set(self.files)
-        self.includes = []  # of files of the tree
-        self.foreign = []   # of everything else
+        self.includes = []  # includes of files of the tree
+        self.foreign = []   # all other includes
         for file in self.files:
             for number, line in enumerate((root / file).read_text(encoding="utf-8").splitlines(), 1):
                 match = INCLUDE.match(line)
@@ -52,7 +52,7 @@ class Tree:
 
     @staticmethod
     def resolve(file, name, quoted, known):
-        """The file of the tree that `name` means in `file`; none if it is not ours. As the compiler looks for it."""
+        """The file of the tree that `file` includes as `name`, searched in the compiler's order; None for other headers."""
         parent = file.rpartition("/")[0]
         for folder in ([parent] if quoted else []) + ["sdk/include", "sdk/src", "plugins", "."]:
             path = pathlib.PurePosixPath(folder, name)
@@ -68,7 +68,7 @@ class Tree:
 
 
 def room_of(file):
-    """The folder, for core and the sdk's sources; the sdk's headers are one room, and each plugin is one."""
+    """The room of a file: its folder in core and the sdk's sources; one room for all sdk headers, and one for each plugin."""
     parts = file.split("/")
     if parts[0] == "plugins":
         return "/".join(parts[:3]) if len(parts) > 3 else "/".join(parts[:2])
@@ -78,7 +78,7 @@ def room_of(file):
 
 
 def node_of(file):
-    """A header and its source are one node; the sdk keeps the two in different folders."""
+    """The node of a file: a header and its source share one; in the sdk they are in different folders."""
     stem = file.rpartition(".")[0].replace("sdk/src/nn/attention/", "sdk/src/nn/").replace("sdk/src/nn/experts/", "sdk/src/nn/")
     for prefix in ("sdk/include/titan/", "sdk/src/base/", "sdk/src/interfaces/", "sdk/src/"):
         if stem.startswith(prefix):
@@ -87,7 +87,7 @@ def node_of(file):
 
 
 def circles(edges):
-    """The strongly connected components of more than one node, of {node: set of nodes}. Tarjan, without recursion."""
+    """The strongly connected components with more than one node of {node: set of nodes}. Tarjan's algorithm, without recursion."""
     index, low, on_stack, stack, found = {}, {}, set(), [], []
     for start in sorted(edges):
         if start in index:
@@ -125,7 +125,7 @@ def shown(include):
 
 
 def circles_by(tree, name_of, what, belongs):
-    """One problem for each circle among the names that `name_of` gives to files, with the includes that make it."""
+    """Maps files to names by `name_of`; returns one problem for each cycle of names, with the includes that form it."""
     edges = collections.defaultdict(set)
     kept = []
     for include in tree.includes:
@@ -154,17 +154,17 @@ def arrows_up(tree, floors):
 
 
 def strangers(tree, shared):
-    """Plugins know the sdk, themselves and what is listed as shared; the sdk knows itself; core knows no plugin."""
-    problems = [f"include of nothing: {shown(include)}" for include in tree.foreign
+    """Plugins include the sdk, themselves and the folders in `shared`; the sdk includes itself; core includes no plugin."""
+    problems = [f"include of a missing file: {shown(include)}" for include in tree.foreign
                 if include.target.startswith(("core/", "plugins/"))]
     for include in tree.includes:
         source, target = include.source.split("/")[0], include.target.split("/")[0]
         if (source, target) in (("core", "plugins"), ("plugins", "core"), ("sdk", "core"), ("sdk", "plugins")):
             problems.append(f"{source} includes {target}: {shown(include)}")
         elif source == "plugins" and include.target.startswith("sdk/src/"):
-            problems.append(f"a plugin includes what the sdk keeps to itself: {shown(include)}")
+            problems.append(f"a plugin includes a private header of the sdk: {shown(include)}")
         elif source == "core" and include.target.startswith("sdk/src/"):
-            problems.append(f"core includes what the sdk keeps to itself: {shown(include)}")
+            problems.append(f"core includes a private header of the sdk: {shown(include)}")
         elif source == target == "plugins":
             room = room_of(include.target)
             if room != room_of(include.source) and room not in shared:
@@ -173,7 +173,7 @@ def strangers(tree, shared):
 
 
 def torch_in(tree, allowed):
-    """Every first step towards torch in a room of core, or of the sdk's base, that does not say that it sees torch."""
+    """Includes that lead to a torch header, in rooms of core and of the sdk's sources that are not in `allowed`."""
     sees = {include.source for include in tree.foreign if include.target.startswith(TORCH)}
     into = collections.defaultdict(set)
     for include in tree.includes:
@@ -184,15 +184,15 @@ def torch_in(tree, allowed):
             sees.add(source)
             open_ends.append(source)
     rooms = {room_of(file) for file in sees}
-    problems = [f"listed as seeing torch, but does not: {room}" for room in sorted(allowed - rooms)]
+    problems = [f"listed under torch, but includes none of its headers: {room}" for room in sorted(allowed - rooms)]
     return problems + [
-        f"torch in a room without it: {shown(include)}" for include in tree.includes + tree.foreign
+        f"torch in a room that is not listed under torch: {shown(include)}" for include in tree.includes + tree.foreign
         if room_of(include.source).startswith(("core", "sdk/src/")) and room_of(include.source) not in allowed
         and (include.target in sees or include.target.startswith(TORCH))]
 
 
 def shapes(tree):
-    """Every plugin has one door, in plugin.cpp; a folder without one is `common`."""
+    """Every plugin has exactly one TITAN_PLUGIN, in plugin.cpp; a folder `common` has none."""
     folders = collections.defaultdict(set)
     for file in tree.files:
         parts = file.split("/")
@@ -203,13 +203,13 @@ def shapes(tree):
         doors = sorted(file for file in files if DOOR.search((tree.root / file).read_text(encoding="utf-8")))
         wanted = [] if folder.endswith("/common") else [f"{folder}/plugin.cpp"]
         if doors != wanted:
-            problems.append(f"{folder}: TITAN_PLUGIN stands in {', '.join(doors) or 'no file'}, "
-                            f"it belongs into {', '.join(wanted) or 'no file'}")
+            problems.append(f"{folder}: TITAN_PLUGIN is in {', '.join(doors) or 'no file'}, "
+                            f"it must be in {', '.join(wanted) or 'no file'}")
     return problems
 
 
 def graph(tree):
-    """{(room, room): number of includes}, without the headers of the sdk, which everybody sees."""
+    """{(room, room): number of includes}, without the headers of the sdk, which every room may include."""
     arrows = collections.Counter((room_of(i.source), room_of(i.target)) for i in tree.includes)
     return {(a, b): n for (a, b), n in sorted(arrows.items()) if a != b and "sdk/include" not in (a, b)}
 
@@ -233,7 +233,7 @@ def print_dot(arrows, floors):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
-    parser.add_argument("--dot", action="store_true", help="print the graph for Graphviz")
+    parser.add_argument("--dot", action="store_true", help="print the graph in the format of Graphviz")
     arguments = parser.parse_args()
     try:
         house = tomllib.loads((arguments.root / "tools/floors.toml").read_text(encoding="utf-8"))
@@ -251,7 +251,7 @@ def main():
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
-        print(f"{len(problems)} problems; arrows go down only, see tools/floors.toml", file=sys.stderr)
+        print(f"{len(problems)} problems; an include may only go to a lower floor, see tools/floors.toml", file=sys.stderr)
     return 1 if problems else 0
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds text to docs/reference/glossary.md: no more of the older words than there are, no more long sentences, short subjects of commits, and
-no page that names an identifier which the tree does not have.
+"""Checks text against docs/reference/glossary.md: the numbers of older words and of long sentences may not grow, subjects of commits are
+short, and pages name only identifiers that exist in the tree.
 
-    tools/check_words.py                what is wrong; what stands in tests/words.json may stay, and no more of it
-    tools/check_words.py --show WORD    where a word stands
-    tools/check_words.py --show long    the sentences of more than 35 words
-    tools/check_words.py --write        notes the counts of now, where they are lower; a higher one is refused
+    tools/check_words.py                lists the violations; tests/words.json has the number allowed of each word
+    tools/check_words.py --show WORD    lists the places of a word
+    tools/check_words.py --show long    lists the sentences of more than 35 words
+    tools/check_words.py --write        writes the current counts to tests/words.json; fails if one has grown
 
-Words are counted in comments, messages and pages of core, sdk, plugins and docs. PLAIN pages have none of them. FOREIGN names are those of
-other programs. Results that scripts write are not looked at. Standard library only.
+Words are counted in comments, messages and pages of core, sdk, plugins and docs. Pages in PLAIN may contain none of them. FOREIGN lists
+identifiers of other programs. Pages that scripts write (UNREAD) are not checked. Standard library only.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOTED = "tests/words.json"
 LONGEST, LONGEST_SUBJECT = 35, 72
-# the older word and how it is found
+# older words, each with the regular expression that finds it
 WORDS = {"beside": r"\bbeside\b", "taker": r"taker", "told": r"\btold\b", "goes on": r"\b(?:go|goes|going|went) on\b", "dealt": r"\bdealt?s?\b",
          "whoever": r"\b(?:whoever|whatever)\b", "stray": r"\bstrays?\b", "played": r"\b(?:played|plays) (?:rank|step)s?\b",
          "rehearsal": r"\brehears(?:al|e|es|ed)\b", "trial": r"\btrials?\b", "meeting": r"\bmeeting\b", "type of numbers": r"\btypes? of numbers\b",
@@ -38,7 +38,7 @@ def tracked(root, *patterns):
 
 
 def places(root, pattern, files):
-    """(file, line, text) of each find."""
+    """(file, line, text) of each match."""
     expression = re.compile(pattern, re.I)
     for name in files:
         for number, line in enumerate((root / name).read_text(errors="replace").splitlines(), 1):
@@ -51,7 +51,7 @@ def read_files(root):
 
 
 def sentences(text):
-    """(line, words) of the running text of a page, without code, tables and headings."""
+    """(line, words) of each sentence of a page, without code, tables, lists and headings."""
     text = re.sub(r"^```.*?^```", lambda found: "\n" * found[0].count("\n"), text, flags=re.M | re.S)
     block, begin = [], 1
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -83,7 +83,7 @@ def counts(root):
 
 
 def subjects(root):
-    """Of the commits since this check is there."""
+    """Subjects of the commits since this check was added."""
     first = subprocess.run(["git", "log", "--diff-filter=A", "--format=%H", "--", NOTED], cwd=root, stdout=subprocess.PIPE, text=True).stdout.split()
     if not first:
         return []
@@ -91,7 +91,7 @@ def subjects(root):
 
 
 def unknown_identifiers(root):
-    """(page, code) of each path, and each name with an underscore or `::`, in backticks that no file but pages has."""
+    """(page, code) of each path, and each name with an underscore or `::`, in backticks that occurs only in pages."""
     files = tracked(root)
     paths = {part for name in files for part in (name, name.rpartition(".")[0], *(str(folder) for folder in pathlib.PurePath(name).parents))}
     words = set(FOREIGN)
@@ -117,14 +117,14 @@ def problems(root):
     for word, count in now.items():
         if count > noted.get(word, 0):
             what = "sentences of more than 35 words" if word == "long" else f"'{word}'"
-            wrong.append(f"{what}: {count}, and {noted.get(word, 0)} before; tools/check_words.py --show '{word}' lists them, "
-                         "docs/reference/glossary.md has other words")
+            wrong.append(f"{what}: {count}, allowed {noted.get(word, 0)}; tools/check_words.py --show '{word}' lists them, "
+                         "docs/reference/glossary.md has the words to use instead")
     for name in PLAIN:
         for word, pattern in WORDS.items():
             wrong += [f"{file}:{line}: '{word}'" for file, line, _ in places(root, pattern, [name])]
-    wrong += [f"{name}: `{code}` names something that the tree does not have; mend it, or add the name to FOREIGN in tools/check_words.py"
+    wrong += [f"{name}: `{code}` names an identifier that does not exist in the tree; fix it, or add it to FOREIGN in tools/check_words.py"
               for name, code in unknown_identifiers(root)]
-    wrong += [f"the subject of a commit has {len(subject)} characters, of {LONGEST_SUBJECT}: {subject}"
+    wrong += [f"the subject of a commit has {len(subject)} characters, at most {LONGEST_SUBJECT} are allowed: {subject}"
               for subject in subjects(root) if len(subject) > LONGEST_SUBJECT]
     return wrong
 
@@ -138,7 +138,7 @@ def main():
     root = arguments.root
     if arguments.show:
         if arguments.show != "long" and arguments.show not in WORDS:
-            sys.exit(f"error: no word '{arguments.show}'; there are: long, {', '.join(WORDS)}")
+            sys.exit(f"error: unknown word '{arguments.show}'; known: long, {', '.join(WORDS)}")
         found = long_sentences(root) if arguments.show == "long" else places(root, WORDS[arguments.show], read_files(root))
         for file, line, text in found:
             print(f"{file}:{line}: {text}")
@@ -148,7 +148,7 @@ def main():
         now, noted = counts(root), json.loads(path.read_text()) if path.exists() else {}
         risen = [word for word, count in now.items() if word in noted and count > noted[word]]
         if risen:
-            sys.exit(f"error: more of these than before: {', '.join(risen)}")
+            sys.exit(f"error: more than tests/words.json allows: {', '.join(risen)}; --show WORD lists the places")
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(now, indent=2) + "\n")
         return

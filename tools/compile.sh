@@ -1,8 +1,8 @@
 #!/bin/sh
-# compile.sh CCACHE COMPILER ARGUMENT...: the compiler behind ccache. Used by CMake.
+# compile.sh CCACHE COMPILER ARGUMENT...: runs the compiler through ccache. CMake uses it as the compiler launcher.
 #
-# When g++ preprocesses a header that is to be precompiled and finds the old precompiled header in its place, it reads that one.
-# ccache then knows the new text by the old header, and may answer with what followed it on another branch.
+# Removes an old precompiled header before it is compiled anew. Otherwise g++ reads the old one while it preprocesses the header;
+# ccache then hashes the old text, and may return a cached object of another branch.
 for word in "$@"; do
   case $word in
     *.gch) rm -f "$word" ;;

@@ -1,11 +1,11 @@
-"""The unit of every cost in this tree: CPU seconds (user and system, of a command and all its children) at one host's speed.
+"""Measures costs in CPU seconds at reference speed: user and system time of a command and its children, scaled by the host's speed.
 
-Seconds of wall clock differ by three between hosts. So each table of costs gives its CPU seconds and the speed of the host:
-the script compiles tools/costs/reference.cpp ten times and divides by what the reference host takes. A cost at reference
-speed is the CPU seconds divided by that factor.
+Wall times differ by a factor of three between hosts, so each table of costs gives CPU seconds and the speed of the host. The host
+factor is the time of this host for ten compilations of tools/costs/reference.cpp, divided by the time of the reference host. The
+cost at reference speed is CPU seconds / host factor. Used by tools/build_costs.py and tools/test_costs.py.
 
-    tools/cost_unit.py                          this host's factor
-    tools/cost_unit.py COMMAND...               what a command costs, in CPU seconds and at reference speed
+    tools/cost_unit.py                          prints this host's factor
+    tools/cost_unit.py COMMAND...               runs a command; prints its cost in CPU seconds and at reference speed
 """
 
 import concurrent.futures
@@ -19,7 +19,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# CPU seconds of ten compiles by g++ 12.2 on the reference host: two cores of an AMD EPYC, both at work.
+# CPU seconds of ten compilations by g++ 12.2 on the reference host: two cores of an AMD EPYC, both busy.
 REFERENCE_SECONDS = 9.0
 COMPILES = 10
 
@@ -31,17 +31,17 @@ def children_seconds():
 
 
 def measured(command, **options):
-    """Runs a command; returns its exit code, CPU seconds (with its children) and seconds of wall clock."""
+    """Runs a command; returns its exit code, CPU seconds (with its children) and wall seconds."""
     start, before = time.monotonic(), children_seconds()
     code = subprocess.run(command, **options).returncode
     return code, children_seconds() - before, time.monotonic() - start
 
 
 def host_factor():
-    """How many times as many CPU seconds as the reference host this one needs; two cores work, as in a build."""
+    """CPU seconds of this host divided by those of the reference host, with two busy cores, as in a build."""
     workers = min(2, os.cpu_count() or 1)
     command = ["g++", "-std=c++20", "-O2", "-c", str(ROOT / "tools/costs/reference.cpp"), "-o", os.devnull]
-    subprocess.run(command, check=True)  # the compiler itself is read from the disk
+    subprocess.run(command, check=True)  # loads the compiler from disk, so that the timed runs do not
     before = children_seconds()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda _: subprocess.run(command, check=True), range(COMPILES)))

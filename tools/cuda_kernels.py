@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""What nvcc made of the cuda plugin's kernels: registers, spills, shared memory, occupancy, and the instructions for sm_90.
+"""Reports resources of the compiled CUDA kernels: registers, spills, shared memory, occupancy, and instruction counts for sm_90.
 
-    tools/cuda_kernels.py                        both tables, as Markdown
+    tools/cuda_kernels.py                        prints both tables as Markdown
     tools/cuda_kernels.py --write                writes them to docs/internals/cuda_kernels.md
-    tools/cuda_kernels.py --check                fails where a kernel breaks its limits, or a table is old
+    tools/cuda_kernels.py --check                fails if a kernel exceeds its limits, or a table of the page is out of date
 
-The first table is what ptxas said while the plugin was built (build/release/plugins/devices/cuda/*.ptxas, or --logs FOLDER).
-Threads of a block and how many blocks a multiprocessor must hold are the kernels' own (kThreads, kBlocks). The second table
-counts the machine instructions (SASS) in the objects of the same folder. It needs cuobjdump and nvdisasm: TITAN_CUOBJDUMP,
-PATH, the CUDA toolkit, or the wheel of triton, which brings both. Without them the first table alone is made and checked.
-No GPU is needed.
+The first table comes from the output of ptxas during the build (build/release/plugins/devices/cuda/*.ptxas, or --logs FOLDER). The
+kernels declare their threads per block and the blocks that must fit on a multiprocessor (kThreads, kBlocks). The second table
+counts the machine instructions (SASS) in the objects of the same folder. It needs cuobjdump and nvdisasm, from TITAN_CUOBJDUMP,
+PATH, the CUDA toolkit, or the wheel of triton, which has both. Without them only the first table is made and checked. Needs no GPU.
 """
 
 import argparse
@@ -31,9 +30,8 @@ BEGIN, END = "<!-- made by tools/cuda_kernels.py -->", "<!-- end -->"
 BEGIN_SASS, END_SASS = "<!-- SASS by tools/cuda_kernels.py -->", "<!-- end of SASS -->"
 SASS_ARCH = "sm_90"
 
-# 128-bit loads and stores that each instance of a kernel has at least: its tensors go through them where addresses are aligned.
-# The kernels of mixed types move the widest type by 128 bits and the others by as many elements. A thread of SumRows reads one
-# column.
+# Minimum number of 128-bit (loads, stores) in each instance of a kernel, which it uses for aligned addresses. Kernels of mixed types
+# move the widest type by 128 bits and the others by the same number of elements. A thread of SumRows reads one column.
 WIDE_ACCESSES = {
     "AdamW": (1, 0),
     "CrossEntropy": (2, 1),
@@ -54,16 +52,16 @@ WIDE_ACCESSES = {
 
 
 class Limits(typing.NamedTuple):
-    """Of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"."""
+    """Limits of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"."""
     warps: int
     blocks: int
     registers: int
     shared: int             # bytes
-    shared_of_a_block: int  # bytes, without asking for more at the launch
-    reserved: int = 1024    # bytes of shared memory that the system takes of each block
-    register_unit: int = 256  # registers are given to warps by so many
-    shared_unit: int = 128
-    partitions: int = 4     # whose registers are their own warps'
+    shared_of_a_block: int  # bytes, without opting in to more at the launch
+    reserved: int = 1024    # bytes of shared memory per block that the system reserves
+    register_unit: int = 256  # allocation unit of registers, per warp
+    shared_unit: int = 128    # allocation unit of shared memory, in bytes
+    partitions: int = 4     # each with its own warps and registers
 
 
 LIMITS = {
@@ -88,7 +86,7 @@ def up(value, unit):
 
 
 def resident_blocks(limits, threads, registers, shared):
-    """Blocks that a multiprocessor holds at a time, and what there is no more of."""
+    """The number of blocks that fit on a multiprocessor at a time, and the resource that limits it."""
     warps = up(threads, 32) // 32
     of_warp = up(registers * 32, limits.register_unit)
     by = {
@@ -115,7 +113,7 @@ def declared(folder=KERNELS):
 
 
 def read(text):
-    """The kernels of what `ptxas -v` says, names demangled."""
+    """The kernels in the output of `ptxas -v`, with demangled names."""
     kernels = []
     for part in text.split("Compiling entry function '")[1:]:
         name, arch = re.match(r"(\S+)' for '(\w+)'", part).groups()
@@ -137,7 +135,7 @@ def short(name):
 
 
 def problems(kernels, threads_of):
-    """What is wrong, one line each."""
+    """Kernels that exceed their limits, one line each."""
     found = []
     for kernel in kernels:
         where = f"{kernel.name} on {kernel.arch}"
@@ -150,12 +148,12 @@ def problems(kernels, threads_of):
         if kernel.spilled:
             found.append(f"{where}: {kernel.spilled} bytes of registers are spilled to memory")
         if kernel.stack:
-            found.append(f"{where}: {kernel.stack} bytes of stack; an array is indexed by what the compiler does not know")
+            found.append(f"{where}: {kernel.stack} bytes of stack; an array index is not a compile-time constant")
         if kernel.shared > limits.shared_of_a_block:
             found.append(f"{where}: {kernel.shared} bytes of shared memory, {limits.shared_of_a_block} are allowed")
         held, least = resident_blocks(limits, threads, kernel.registers, kernel.shared)
         if held < blocks:
-            found.append(f"{where}: a multiprocessor holds {held} blocks, for want of {least}; the kernel declares {blocks}")
+            found.append(f"{where}: a multiprocessor holds {held} blocks, limited by {least}; the kernel declares {blocks}")
     return found
 
 
@@ -185,15 +183,15 @@ def table(kernels, threads_of):
 
 
 class Sass(typing.NamedTuple):
-    """Instructions of a kernel, by their place in its code: how often each runs is not known."""
+    """Instruction counts of a kernel's code; each instruction counts once, however often it runs."""
     name: str
     instructions: int  # without NOP
-    loads: collections.Counter   # from global memory, by their width in bits
+    loads: collections.Counter   # {width in bits: number} of loads from global memory
     stores: collections.Counter
     local: int     # accesses to local memory
-    tensor: int    # products of matrices
-    barriers: int  # of a block
-    special: int   # the unit for reciprocals, roots, exponentials and logarithms
+    tensor: int    # matrix products on tensor cores
+    barriers: int  # barriers of a block
+    special: int   # MUFU: reciprocals, roots, exponentials and logarithms
     double: int    # arithmetic in float64
 
 
@@ -201,7 +199,7 @@ INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]
 
 
 def width_in_bits(operation):
-    """Of an access: LDG.E.U16, STG.E.128, ..."""
+    """The width of an access such as LDG.E.U16 or STG.E.128."""
     for part in operation.split("."):
         if part in ("U8", "S8", "U16", "S16", "64", "128"):
             return int(part.lstrip("US"))
@@ -209,7 +207,7 @@ def width_in_bits(operation):
 
 
 def read_sass(text):
-    """The kernels of what `cuobjdump -sass` says, names demangled."""
+    """The kernels in the output of `cuobjdump -sass`, with demangled names."""
     kernels = []
     for part in re.split(r"^\s*Function : ", text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines()
@@ -223,7 +221,7 @@ def read_sass(text):
                 loads[width_in_bits(operation)] += 1
             elif base == "STG":
                 stores[width_in_bits(operation)] += 1
-        # HFMA2.MMA, a multiply-add of pairs, is none
+        # does not match HFMA2.MMA, a multiply-add of pairs
         tensor = sum(n for base, n in count.items() if re.fullmatch(r"(U?TC)?[A-Z]?G?MMA", base))
         kernels.append(Sass(name=lines[0].strip(), instructions=len(operations) - count["NOP"], loads=loads, stores=stores,
                             local=count["LDL"] + count["STL"], tensor=tensor, barriers=count["BAR"], special=count["MUFU"],
@@ -232,17 +230,17 @@ def read_sass(text):
 
 
 def sass_problems(kernels):
-    """What is wrong, one line each."""
+    """Kernels whose instructions break a rule, one line each."""
     found = []
     for kernel in kernels:
         where = f"{kernel.name} on {SASS_ARCH}"
         if kernel.local:
             found.append(f"{where}: {kernel.local} accesses to local memory")
         if kernel.tensor:
-            found.append(f"{where}: {kernel.tensor} products of matrices; {PAGE.name} says that no kernel has any")
+            found.append(f"{where}: {kernel.tensor} matrix products on tensor cores; {PAGE.name} says that no kernel has any")
         struct = kernel.name.split("<")[0]
         if struct not in WIDE_ACCESSES:
-            found.append(f"{where}: {pathlib.Path(__file__).name} does not say how many 128-bit accesses it needs")
+            found.append(f"{where}: WIDE_ACCESSES in {pathlib.Path(__file__).name} has no row for it")
             continue
         for what, least, of in zip(("loads", "stores"), WIDE_ACCESSES[struct], (kernel.loads, kernel.stores)):
             if of[128] < least:
@@ -256,7 +254,7 @@ def between(numbers):
 
 
 def sass_table(kernels):
-    """Markdown: a row per kernel template, from the least to the most of its instances."""
+    """Markdown: a row per kernel template, with the minimum and maximum over its instances."""
     by_struct = {}
     for kernel in kernels:
         by_struct.setdefault(kernel.name.split("<")[0], []).append(kernel)
@@ -275,7 +273,7 @@ def sass_table(kernels):
 
 @functools.cache
 def find_cuobjdump():
-    """The program, with nvdisasm beside it or on PATH; None where there is none."""
+    """The path of cuobjdump, if nvdisasm is in the same folder or on PATH; None if there is none."""
     places = [os.environ.get("TITAN_CUOBJDUMP"), shutil.which("cuobjdump"), "/usr/local/cuda/bin/cuobjdump"]
     wheels = [pathlib.Path(folder) for folder in sys.path if folder] + sorted(ROOT.glob(".venv/lib/python3*/site-packages"))
     places += [folder / "triton/backends/nvidia/bin/cuobjdump" for folder in wheels]
@@ -311,7 +309,7 @@ def main():
     options = parser.parse_args()
     logs = sorted(options.logs.glob("*.ptxas"))
     if not logs:
-        sys.exit(f"error: no *.ptxas in {options.logs}; build the cuda plugin where nvcc is found (ninja cuda.plugin)")
+        sys.exit(f"error: no *.ptxas in {options.logs}; build the CUDA plugin with nvcc: tools/setup.sh --cuda")
     kernels = [kernel for log in logs for kernel in read(log.read_text())]
     threads_of = declared()
     program = find_cuobjdump()
@@ -322,11 +320,11 @@ def main():
     sass = disassembled(program, objects, arch) if objects else []
     found = problems(kernels, threads_of) + sass_problems(sass)
     if objects and {kernel.name for kernel in sass} != {kernel.name for kernel in kernels if kernel.arch == arch}:
-        found.append(f"the objects of {options.logs} have other kernels for {arch} than the logs beside them; build anew")
+        found.append(f"the objects in {options.logs} have other kernels for {arch} than the logs there; build the plugin again")
     if found:
         sys.exit("\n".join(f"error: {line}" for line in found))
     missing = f"objects for {SASS_ARCH}" if program else "cuobjdump"
-    without = "" if sass else f"; their SASS was not looked at, for want of {missing}"
+    without = "" if sass else f"; their SASS was not checked: no {missing}"
     page = PAGE.read_text()
     made = replaced(page, table(kernels, threads_of))
     if sass:
@@ -335,7 +333,7 @@ def main():
         PAGE.write_text(made)
     elif options.check:
         if made != page:
-            sys.exit(f"error: the tables of {PAGE.relative_to(ROOT)} are not those of this build; run "
+            sys.exit(f"error: the tables of {PAGE.relative_to(ROOT)} differ from this build; run "
                      "tools/cuda_kernels.py --write")
         print(f"{len(kernels)} kernels, none spills, all fit their limits{without}")
     else:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fetches chat templates of real models, which the tests render: fetch_chat_templates.py FOLDER
+"""Downloads chat templates of published models, which the tests render: fetch_chat_templates.py FOLDER. tools/setup.sh --test calls it.
 
-They stand in the source archive of llama-cpp-python on the package index that pip is configured for. The archive is not kept, the
-templates (MIT and their models' licences) are: FOLDER/*.jinja and FOLDER/LICENSE. Does nothing when they are there already.
+They are in the source archive of llama-cpp-python, which comes from the package index that pip is configured for. Keeps the templates
+(MIT and their models' licences), FOLDER/*.jinja, and FOLDER/LICENSE, not the archive. Does nothing if they are already there.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import tarfile
 import urllib.parse
 
 from pip._internal.models.index import PyPI
-from pip._vendor import requests  # knows proxies, certificates and passwords as pip does
+from pip._vendor import requests  # handles proxies, certificates and passwords as pip does
 
 PROJECT, FILE = "llama-cpp-python", "llama_cpp_python-0.3.36.tar.gz"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
@@ -25,7 +25,7 @@ WANTED = re.compile(r"[^/]+/vendor/llama\.cpp/(models/templates/([^/]+\.jinja)|(
 
 
 def pip_option(name, otherwise):
-    """What pip is configured to use, by its files and environment."""
+    """An option of pip from its configuration files and environment."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], stdout=subprocess.PIPE, text=True, check=True).stdout
     values = [shlex.split(line.split("=", 1)[1])[0] for line in listed.splitlines() if line.split("=", 1)[0].endswith("." + name)]
     return values[-1] if values else otherwise
@@ -40,12 +40,12 @@ def fetch():
     links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page.text)]
     links = [link for link in links if urllib.parse.urlsplit(link).path.endswith("/" + FILE)]
     if not links:
-        sys.exit(f"fetch_chat_templates: the package index has no {FILE}")
+        sys.exit(f"fetch_chat_templates: error: the package index of pip has no {FILE}")
     archive = session.get(urllib.parse.urljoin(page.url, links[0]).split("#")[0], timeout=300)
     archive.raise_for_status()
     found = hashlib.sha256(archive.content).hexdigest()
     if found != SHA256:
-        sys.exit(f"fetch_chat_templates: {FILE} has SHA-256 {found}, expected {SHA256}")
+        sys.exit(f"fetch_chat_templates: error: {FILE} has SHA-256 {found}, expected {SHA256}")
     return archive.content
 
 

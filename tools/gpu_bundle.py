@@ -1,14 +1,14 @@
-"""Makes a folder with programs, plugins, tests and scripts that runs on a machine with a GPU and without a build tree.
+"""Makes a bundle: a folder of programs, plugins, tests and scripts to copy to a machine that has a GPU but no build tree.
 
     tools/gpu_bundle.sh OUT_DIR                # builds what is out of date, then makes OUT_DIR
-    tools/gpu_bundle.sh OUT_DIR --check        # ... and proves that it runs elsewhere, on the CPU
-    tools/gpu_bundle.sh OUT_DIR --archs 90a    # kernels for Hopper alone
+    tools/gpu_bundle.sh OUT_DIR --check        # also runs a copy of it on the CPU, with the build tree hidden
+    tools/gpu_bundle.sh OUT_DIR --archs 90a    # with kernels for Hopper only
 
-The bundle runs with the torch of the build alone: for a machine that has another one of sdk/torch_versions.txt, make it in a
-clone that was set up by `tools/setup.sh --torch VERSION --cuda`. There, in bash: `. OUT_DIR/env.sh`, then `titan ...`, `titan_gpu_tests`, `device_probe`, `tests/gpu/run_all.sh`. That machine
-needs Ubuntu 24.04 (or another system with its glibc and libstdc++), Python 3 and the torch wheel of the version that
-bundle.json names. OUT_DIR/bundle.json says what is in the bundle and from which commit. Standard library only; needs binutils
-and CMake.
+On the machine with the GPU, in bash: `. OUT_DIR/env.sh`, then `titan ...`, `titan_gpu_tests`, `device_probe` or
+`tests/gpu/run_all.sh`. That machine needs Ubuntu 24.04 (or another system with its glibc and libstdc++), Python 3, and the torch
+wheel of the version that the build uses (bundle.json names it). For another version of sdk/torch_versions.txt, make the bundle in a
+clone that was set up by `tools/setup.sh --torch VERSION --cuda`. OUT_DIR/bundle.json lists the content and the commit of the bundle.
+Standard library only; needs binutils and CMake.
 """
 
 import argparse
@@ -28,25 +28,26 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TORCH_VERSIONS = [line.split()[0] for line in (ROOT / "sdk/torch_versions.txt").read_text().splitlines() if line[:1].isdigit()]
-LIMIT = 45 << 20  # bytes of a bundle
+LIMIT = 45 << 20  # maximum size of a bundle in bytes
 PROGRAMS = ("titan", "titan-train", "titan_gpu_tests", "device_probe")
 TARGETS = ("titan", "titan_train", "titan_gpu_tests", "device_probe", "plugins")
-# They need libcurl or Arrow, and a GPU's tests and benchmarks need neither.
+# Plugins that need libcurl or Arrow; the tests and benchmarks for GPUs do not use them.
 LEFT_OUT = ("download.plugin.so", "mlflow.plugin.so", "parquet_dataset.plugin.so")
-SCRIPTS = ("tests/gpu", "tests/parity/ladder.py")  # with the modules of the tree that they import
+SCRIPTS = ("tests/gpu", "tests/parity/ladder.py")  # the modules of the tree that they import are added
 MODULE_FOLDERS = ("tests/gpu", "tests/benchmarks", "tests/parity", "tests/end_to_end", "tests/referee", "tools")
 DATA = ("train_configs", "tests/assets")
 SOURCE_SUFFIXES = (".cpp", ".h", ".cu", ".cuh", ".cmake", ".pyc")
 SECTION = b".titan_plugin"
-# Libraries of the base of Ubuntu 24.04 (libc6, libgcc-s1, libstdc++6, zlib1g, libcrypt1) and of NVIDIA's driver.
+# Libraries that the machine has: those of Ubuntu 24.04's base system (libc6, libgcc-s1, libstdc++6, zlib1g, libcrypt1) and of
+# NVIDIA's driver.
 BASE = {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
         "libresolv.so.2", "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1", "libcrypt.so.1", "libcuda.so.1", "libnvidia-ml.so.1"}
-# The newest symbol versions that those have.
+# The newest symbol versions of the libraries in BASE.
 NEWEST = {"GLIBC": (2, 39), "GLIBCXX": (3, 4, 33), "CXXABI": (1, 3, 15), "GCC": (14,)}
 ENVIRONMENT = '''# Prepares a shell for this bundle: . env.sh
 TITAN_BUNDLE=$(cd "$(dirname "${BASH_SOURCE:-$0}")" && pwd)
 if [ ! -f "$TITAN_BUNDLE/bundle.json" ]; then
-  echo "env.sh: source this file from bash" >&2
+  echo "env.sh: error: source this file from bash: . OUT_DIR/env.sh" >&2
   return 1
 fi
 if [ -z "${TITAN_TORCH_ROOT:-}" ]; then
@@ -56,7 +57,7 @@ found = importlib.util.find_spec("torch")  # without importing it, which takes s
 print(found.submodule_search_locations[0] if found else "")')
 fi
 if [ ! -f "$TITAN_TORCH_ROOT/lib/libtorch_cpu.so" ]; then
-  echo "env.sh: no torch: install the wheel that bundle.json names, or set TITAN_TORCH_ROOT to the folder torch of it" >&2
+  echo "env.sh: error: no torch found; install the wheel of the version in bundle.json, or set TITAN_TORCH_ROOT to its folder torch" >&2
   return 1
 fi
 LD_LIBRARY_PATH=$TITAN_BUNDLE/lib:$TITAN_BUNDLE/debian:$TITAN_TORCH_ROOT/lib$(
@@ -69,7 +70,7 @@ export TITAN_BUNDLE TITAN_TORCH_ROOT LD_LIBRARY_PATH PATH
 
 
 class Problem(Exception):
-    """Why there is no bundle, or why it does not pass."""
+    """The reason why a bundle could not be made or failed its check."""
 
 
 def run(*words, **more):
@@ -93,19 +94,19 @@ def is_elf(path):
 
 
 class Elf:
-    """What a program or library needs."""
+    """The libraries, search paths and symbol versions that a program or library needs."""
 
     def __init__(self, path):
         text = run("readelf", "-W", "-d", "-V", path, env=dict(os.environ, LC_ALL="C"))
         self.needed = re.findall(r"\(NEEDED\).*\[(.*)\]", text)
         self.search_path = ":".join(re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", text)).split(":")
-        # only what it needs stands behind "Name:" with flags; what it defines has other columns
+        # needed versions are lines "Name: ... Flags"; lines of defined versions have other columns
         needs = text.partition("Version needs section")[2].partition("Version definition section")[0]
         self.versions = set(re.findall(r"Name: (\w+_[\d.]+)\s+Flags", needs))
 
 
 def too_new(versions):
-    """Those that Ubuntu 24.04 does not have."""
+    """The symbol versions that Ubuntu 24.04 does not have."""
     found = []
     for version in versions:
         name, _, number = version.rpartition("_")
@@ -115,8 +116,8 @@ def too_new(versions):
 
 
 def scrub(content, folders):
-    """Replaces what stands for a folder of the build by as many other characters; (new content, number of places). Assertions
-    hold the file names of their sources, and nothing opens those."""
+    """Replaces the paths of the build's folders by other characters of the same length; (new content, number of places). Only
+    assertions contain such paths, as names of source files that nothing opens."""
     count = 0
     for folder in sorted(map(str, folders), key=len, reverse=True):
         name = folder.encode() + b"/"
@@ -130,7 +131,7 @@ def torch_libraries(torch):
 
 
 def system_libraries():
-    """Name: file, of what the loader finds here."""
+    """{name: file} of the libraries that the loader of this system finds."""
     found = {}
     for name, path in re.findall(r"^\s+(\S+) \(libc6,x86-64.*\) => (\S+)$", run("/sbin/ldconfig", "-p"), re.M):
         found.setdefault(name, path)
@@ -138,7 +139,7 @@ def system_libraries():
 
 
 def copy_needed(out, torch):
-    """Copies to `debian` what files of the bundle need of this system beside the base of Ubuntu 24.04."""
+    """Copies to `debian` the system libraries that files of the bundle need and that Ubuntu 24.04's base system lacks."""
     here, theirs = system_libraries(), torch_libraries(torch) | BASE
     to_read = [path for path in files_of(out) if is_elf(path)]
     ours = {path.name for path in to_read}
@@ -148,7 +149,7 @@ def copy_needed(out, torch):
             if name in ours or name in theirs:
                 continue
             if name not in here:
-                raise Problem(f"{reader.name} needs {name}, which is neither built here, nor torch's, nor on this system")
+                raise Problem(f"{reader.name} needs {name}, which was not found: not in the build, in torch, or on this system")
             copy = out / "debian" / name
             copy.parent.mkdir(exist_ok=True)
             shutil.copy(here[name], copy)
@@ -160,11 +161,11 @@ def copy_needed(out, torch):
 
 
 def cache_of(build):
-    """Variables of CMake's cache."""
+    """The variables of CMake's cache."""
     try:
         return dict(re.findall(r"^([\w-]+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
     except FileNotFoundError:
-        raise Problem(f"{build} is not a build tree; start tools/setup.sh first, or leave --skip-build out")
+        raise Problem(f"{build} is not a build tree; run tools/setup.sh --cuda first, or omit --skip-build")
 
 
 def torch_version(torch):
@@ -192,7 +193,7 @@ def build_tree(build, archs):
 
 
 def imports_of(script):
-    """Modules of the tree that a script imports, as files."""
+    """The files of the modules of the tree that a script imports."""
     for node in ast.walk(ast.parse(script.read_text())):
         names = []
         if isinstance(node, ast.Import):
@@ -232,14 +233,14 @@ def copy_built(build, out):
                if path.name not in LEFT_OUT]
     for source, folder in wanted:
         if not source.exists():
-            raise Problem(f"{source} is missing: leave --skip-build out")
+            raise Problem(f"{source} is missing; omit --skip-build to build it")
         shutil.copy(source, folder)
     if not (out / "lib/titan/plugins/cuda.plugin.so").exists():
-        raise Problem("this build has no cuda plugin: see TITAN_CUDA in the output of cmake")
+        raise Problem("this build has no cuda plugin; the line 'CUDA: off, because ...' in the output of cmake has the reason")
 
 
 def make_relocatable(out, folders):
-    """Strips symbols, search paths and the folders' names."""
+    """Strips symbols, search paths and the paths of the build's folders."""
     libraries = files_of(out / "lib")
     run("strip", "-s", *files_of(out / "bin"))
     run("strip", "--strip-unneeded", *libraries)
@@ -277,7 +278,7 @@ def git(*words):
 
 
 def changes():
-    """A short hash of what is not committed; None when everything is."""
+    """A short hash of the uncommitted changes; None if there are none."""
     status = git("status", "--porcelain=v1", "-z")
     if not status:
         return None
@@ -310,8 +311,8 @@ def describe(out, build, torch, places):
 
 
 def expected_losses(build):
-    """The CPU's losses that a GPU is compared with, computed once for what determines them: the programs, the plugins but those
-    of devices that are not used, and the jobs."""
+    """The file with losses computed on the CPU, with which those of a GPU are compared. Cached by a hash of the programs, the plugins
+    that the jobs use, and the jobs."""
     digest = hashlib.sha256()
     for path in [build / "bin/titan-train", *sorted((build / "lib").glob("*.so")),
                  *sorted((build / "lib/titan/plugins").glob("*.plugin.so")), *sorted((ROOT / "tests/gpu").glob("*.py"))]:
@@ -319,7 +320,7 @@ def expected_losses(build):
             digest.update(path.read_bytes())
     file = build / "gpu_expected" / f"{digest.hexdigest()[:16]}.json"
     if not file.exists():
-        print("bundle: computing the CPU's losses, some minutes", flush=True)
+        print("bundle: computing the losses on the CPU, which takes some minutes", flush=True)
         with tempfile.TemporaryDirectory(prefix="titan_expected_") as name:
             run(sys.executable, ROOT / "tests/gpu/checks.py", "expected", "--device", "cpu", "--root", ROOT, "--programs", build / "bin",
                 "--out", name, "--seconds", "3600")
@@ -331,9 +332,9 @@ def expected_losses(build):
 
 def make(out, build, torch, wheels, with_losses=True):
     if out.exists() and not (out / "bundle.json").exists() and any(out.iterdir()):
-        raise Problem(f"{out} holds something that is not a bundle; name another folder")
+        raise Problem(f"{out} exists and is not a bundle; choose another folder")
     if torch_version(torch).split("+")[0] not in TORCH_VERSIONS:
-        raise Problem(f"{build} is built for torch {torch_version(torch)}, not for {' or '.join(TORCH_VERSIONS)}; name another with --build")
+        raise Problem(f"{build} is built for torch {torch_version(torch)}, not for {' or '.join(TORCH_VERSIONS)}; choose another build with --build")
     new = out.with_name(out.name + ".new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -350,7 +351,7 @@ def make(out, build, torch, wheels, with_losses=True):
 
 
 def build_folders(torch):
-    """Folders whose names must not be in a bundle."""
+    """Folders whose paths must not occur in a bundle."""
     return {ROOT, torch, torch.resolve()}
 
 
@@ -358,15 +359,15 @@ def build_folders(torch):
 
 
 def static_problems(bundle, torch):
-    """What is wrong with a bundle as it lies there."""
+    """Problems that the files of a bundle show without being run."""
     problems = []
     paths = files_of(bundle)
     facts = json.loads((bundle / "bundle.json").read_text())
     found = {str(path.relative_to(bundle)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     found.pop("bundle.json")
     for name in sorted(set(found) ^ set(facts["sha256"])):
-        problems.append(f"{name} is {'missing' if name not in found else 'not named by bundle.json'}")
-    problems += [f"{name} is not what bundle.json says" for name, digest in found.items()
+        problems.append(f"{name} is {'missing' if name not in found else 'not listed in bundle.json'}")
+    problems += [f"{name} differs from its hash in bundle.json" for name, digest in found.items()
                  if facts["sha256"].get(name, digest) != digest]
 
     names = {path.name for folder in ("lib", "debian") for path in (bundle / folder).glob("*.so*")}
@@ -374,22 +375,22 @@ def static_problems(bundle, torch):
     for path in paths:
         name = path.relative_to(bundle)
         content = path.read_bytes()
-        problems += [f"{name} holds the path {folder}" for folder in sorted(build_folders(torch)) if bytes(folder) in content]
+        problems += [f"{name} contains the path {folder}" for folder in sorted(build_folders(torch)) if bytes(folder) in content]
         if "__pycache__" in path.parts:
-            problems.append(f"{name} is a cache of Python")
+            problems.append(f"{name} is in a Python cache")
         if not is_elf(path):
             continue
         elf = Elf(path)
-        problems += [f"{name} searches {folder}" for folder in elf.search_path if folder and not folder.startswith("$ORIGIN")]
+        problems += [f"{name} has the search path {folder}" for folder in elf.search_path if folder and not folder.startswith("$ORIGIN")]
         problems += [f"{name} links the path {needed}" for needed in elf.needed if "/" in needed]
-        problems += [f"{name} needs {needed}, which nothing there has" for needed in elf.needed
+        problems += [f"{name} needs {needed}, which neither the bundle nor Ubuntu 24.04 has" for needed in elf.needed
                      if "/" not in needed and needed not in known]
         problems += [f"{name} needs {version}, which Ubuntu 24.04 does not have" for version in too_new(elf.versions)]
         if path.name.endswith(".plugin.so") and SECTION not in content:
-            problems.append(f"{name} has lost its manifest")
+            problems.append(f"{name} has no manifest")
     size = sum(path.stat().st_size for path in paths)
     if size > LIMIT:
-        problems.append(f"it takes {size / 2**20:.1f} MiB, more than {LIMIT >> 20}")
+        problems.append(f"the bundle has {size / 2**20:.1f} MiB, at most {LIMIT >> 20} are allowed")
     return problems
 
 
@@ -403,8 +404,8 @@ def namespace():
 
 
 def elsewhere(command, bundle, work, torch, hides):
-    """The command line that runs `command` in the bundle, with the torch wheel in another folder and, when it `hides`, source
-    tree and build out of reach."""
+    """The command line that runs `command` in the bundle, with the torch wheel in another folder. If `hides`, mounts hide the source
+    tree and the build."""
     copy = work / "python"
     copy.mkdir(exist_ok=True)
     steps = ["set -e"]
@@ -423,14 +424,14 @@ def elsewhere(command, bundle, work, torch, hides):
 
 
 def plays(work):
-    """What runs: (name, command, exit codes, what its output holds)."""
+    """The commands to run: (name, command, allowed exit codes, regular expression that the output must match)."""
     train = ("titan train --job.config_file train_configs/debug_model.toml --device.name cpu --training.steps 10 "
              f"--training.seq_len 256 --training.local_batch_size 1 --job.dump_folder {work}/run")
     return [
         ("titan list", "titan list", (0,), r"\bcuda\b"),
         ("ten steps of the debug model", train, (0,), r"step: *10\b"),
         ("device_probe", "device_probe --plugins lib/titan/plugins ops cpu 2 --only rms_norm", (0,), r'"done":true,"ok":true'),
-        # by its path: death tests start the program again; 77: all of them are skipped
+        # with its path, because death tests start the program again; exit code 77: all tests were skipped
         ("titan_gpu_tests", "bin/titan_gpu_tests", (0, 77), r"\[ +(PASSED|SKIPPED) +\]"),
     ]
 
@@ -440,8 +441,8 @@ def play_problems(bundle, work, torch):
     kept = {name: value for name, value in os.environ.items() if not re.match("TITAN_|PYTHON|LD_", name)}
     hides = can_hide()
     if not hides:
-        print("check: no mount namespaces here (unshare -rm): source tree and build stay in reach", flush=True)
-    unreachable = ("source tree and build are out of reach", f"! ls {shlex.quote(str(ROOT / 'tools'))} 2>&1", (0,), "")
+        print("check: this system has no mount namespaces (unshare -rm), so the source tree and the build are not hidden", flush=True)
+    unreachable = ("source tree and build are hidden", f"! ls {shlex.quote(str(ROOT / 'tools'))} 2>&1", (0,), "")
     for what, command, codes, pattern in [unreachable] * hides + plays(work):
         try:
             done = subprocess.run(elsewhere(command, bundle, work, torch, hides), env=kept, timeout=300, text=True,
@@ -461,7 +462,7 @@ def check(bundle, torch):
     with tempfile.TemporaryDirectory(prefix="titan_bundle_") as name:
         work = pathlib.Path(name).resolve()
         if ROOT in work.parents:
-            raise Problem(f"temporary files are in {work}, inside the source tree; set TMPDIR to a folder elsewhere")
+            raise Problem(f"temporary files are in {work}, inside the source tree; set TMPDIR to a folder outside of it")
         copy = work / "bundle"
         shutil.copytree(bundle, copy)
         problems = static_problems(copy, torch)
@@ -477,15 +478,15 @@ def check(bundle, torch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", metavar="OUT_DIR", type=pathlib.Path, help="the bundle; it replaces an older bundle")
-    parser.add_argument("--check", action="store_true", help="run a copy of it with source tree and build out of reach")
-    parser.add_argument("--skip-build", action="store_true", help="take what is built")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="the build tree (%(default)s)")
+    parser.add_argument("out", metavar="OUT_DIR", type=pathlib.Path, help="folder of the bundle; an older bundle there is replaced")
+    parser.add_argument("--check", action="store_true", help="run a copy of it on the CPU, with source tree and build hidden")
+    parser.add_argument("--skip-build", action="store_true", help="use the build as it is, even if it is out of date")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="the build tree (default: %(default)s)")
     parser.add_argument("--archs", nargs="+", metavar="ARCH",
-                        help="configure the build's kernels for these, as 90a; the build stays so (default: as configured)")
-    parser.add_argument("--wheels", type=pathlib.Path, help="a folder of wheels that come along; an empty one is filled first")
+                        help="configure the build tree's kernels for these architectures, such as 90a; default: no change")
+    parser.add_argument("--wheels", type=pathlib.Path, help="copy the wheels of this folder into the bundle; downloads them if it is empty")
     parser.add_argument("--no-losses", action="store_true",
-                        help="without the CPU's losses, which the machine with the GPU then computes itself")
+                        help="omit the losses of the CPU; the machine with the GPU then computes them")
     options = parser.parse_args()
     try:
         build = options.build.resolve()

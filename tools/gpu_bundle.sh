@@ -1,3 +1,3 @@
 #!/bin/sh
-# Makes the folder that is carried to a machine with a GPU and without a build tree: see tools/gpu_bundle.py --help.
+# Makes a folder to copy to a machine that has a GPU but no build tree: see tools/gpu_bundle.py --help.
 exec python3 "$(dirname "$0")/gpu_bundle.py" "$@"

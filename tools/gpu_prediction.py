@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Predicts the time of a training step on one GPU, by operation, from the bytes it moves and the arithmetic it does.
+"""Predicts the time of a training step on one GPU, operation by operation, from bytes moved and FLOPs (a roofline model).
 
     tools/gpu_prediction.py                                              Llama 3 1B and 8B in bf16 and float8, on H100 and H200
     tools/gpu_prediction.py --model 8B --card H200 --recipe bf16         one of them, with every operation
-    tools/gpu_prediction.py --card H100 --bandwidth 3.1e12 --gemm 7.6e14 with the ceilings that were measured on a card
-    tools/gpu_prediction.py --json -                                     for programs
+    tools/gpu_prediction.py --card H100 --bandwidth 3.1e12 --gemm 7.6e14 with ceilings measured on a card
+    tools/gpu_prediction.py --json -                                     JSON on standard output
 
-An operation takes what the slower of memory and arithmetic needs. The ceiling of a card is its copy bandwidth and the rate of a
-large matrix product; EFFICIENCY says which share of them each kind of operation reaches. These shares were measured on an H200
-(docs/results/gpu.md), except those marked as assumed; an H100 is taken to reach the same. The list of operations follows the code of a
-step: core/train, sdk/src/nn, sdk/src/ops, the plugins llama, fsdp, adamw and float8, and the kernels of the device cuda. It
-must change when they launch something else.
+The time of an operation is the larger of its memory time and its arithmetic time. The ceilings of a card are its copy bandwidth and
+the rate of a large matrix product; EFFICIENCY is the share of them that each kind of operation reaches. These shares were measured
+on an H200 (docs/results/gpu.md), except those marked as assumed; an H100 is assumed to reach the same. The list of operations follows
+the code of a step: core/train, sdk/src/nn, sdk/src/ops, the plugins llama, fsdp, adamw and float8, and the kernels of the device
+cuda. Update it when they launch other operations.
 
-MFU divides by the card's peak in bf16, as `titan bench` does (docs/guides/bench.md), with its two ways to count attention.
+MFU divides by the card's peak in bf16, as `titan bench` does (docs/guides/bench.md), and counts attention in its two ways.
 """
 
 import argparse
@@ -27,34 +27,34 @@ import typing
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TITAN = ROOT / "build/release/bin/titan"
 PEAK = 989e12  # bf16 without sparsity: H100 SXM and H200, by NVIDIA's data sheets
-SECONDS_PER_LAUNCH = 5e-6  # of the host, for a kernel with its operator
+SECONDS_PER_LAUNCH = 5e-6  # host time of one kernel launch, including its operator
 LOGITS_BYTES, LEAST_CHUNK_ROWS = 512 << 20, 512  # kernels/fused_ends.cpp and titan/ops/chunked_loss.h
-MOST_PARTIALS = 512  # kernels/fused_layers.cpp: blocks that share the rows of a norm's gradient
+MOST_PARTIALS = 512  # kernels/fused_layers.cpp: maximum number of blocks that share the rows of a norm's gradient
 
 
 class Card(typing.NamedTuple):
-    bandwidth: float     # bytes/s of a copy, read and written
+    bandwidth: float     # bytes/s of a copy, reads plus writes
     gemm: float          # FLOP/s in bf16
     float8_gemm: float   # FLOP/s, one scale for each operand, fast accumulation
 
 
-# As measured on such cards, at 8,192 cubed; float8 of the H100 is assumed to be 1.9 times bf16, as on the H200.
+# Measured on these cards with 8,192 cubed; the H100's float8 rate is assumed to be 1.9 times bf16, as on the H200.
 CARDS = {"H100": Card(3.0e12, 798e12, 1.9 * 798e12), "H200": Card(4.25e12, 800e12, 1.5e15)}
 
-# Shares of the ceiling. Products: the average of the shapes of an 8B layer. Attention: causal, by cuDNN, at 4,096 tokens with
-# heads of 128 and at 8,192 with heads of 64; at 8,192 with heads of 128 it reaches 0.77 and 0.56.
+# Shares of the ceiling. Matrix products: averaged over the shapes of an 8B layer. Attention: causal, by cuDNN, at 4,096 tokens with
+# head_dim 128 and at 8,192 tokens with head_dim 64; at 8,192 tokens with head_dim 128 it reaches 0.77 and 0.56.
 EFFICIENCY = {
-    "gemm": 0.89,              # every dimension 2,048 or more
-    "small gemm": 0.79,        # a smaller one
+    "gemm": 0.89,              # every dimension at least 2,048
+    "small gemm": 0.79,        # some dimension below 2,048
     "float8 gemm": 0.87,
     "float8 gemm, full sums": 0.84,   # without fast accumulation
     "float8 gemm, rows": 0.92,        # a scale for each row and column
-    "float8 gemm, rows in full": 0.77,  # what float8_linear takes beyond its quantisation
+    "float8 gemm, rows in full": 0.77,  # without fast accumulation: float8_linear minus its quantisation
     "attention forward": 0.67,
     "attention backward": 0.52,
     "small-head attention forward": 0.54,
     "small-head attention backward": 0.51,
-    "flash attention forward": 0.32,  # where cuDNN is not asked
+    "flash attention forward": 0.32,  # where cuDNN is not used
     "flash attention backward": 0.28,
     "norm": 0.53,
     "norm backward": 0.58,
@@ -64,20 +64,20 @@ EFFICIENCY = {
     "swiglu backward": 0.78,
     "rope": 0.65,
     "cross entropy": 0.60,
-    "quantize": 0.84,          # one scale; assumed for weights, whose scale is known
+    "quantize": 0.84,          # one scale; assumed for weights, whose scale is computed before
     "quantize rows": 0.76,
-    "quantize turned": 0.74,   # rows into the transpose, read twice; assumed for one scale
+    "quantize turned": 0.74,   # writes the transpose; by row, the input is read twice; assumed for one scale
     "AdamW": 0.95,
     "gradient norm": 0.72,
     "embedding backward": 0.21,  # with the sort of the tokens
     "copy to bf16": 0.98,
     "copy to fp32": 0.78,      # assumed, of _foreach_copy_
     "addition": 0.94,
-    "scaling": 0.24,           # bf16 times a number on the device
+    "scaling": 0.24,           # a bf16 tensor times a scalar on the device
     "fill": 0.80,
-    "copy": 0.85,              # assumed, of ATen's other operations
+    "copy": 0.85,              # assumed, for ATen's other operations
 }
-ARITHMETIC = ("gemm", "attention")  # in the names of those that do more than to move memory
+ARITHMETIC = ("gemm", "attention")  # kinds whose names contain one of these can be bound by arithmetic
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Model:
         return self.layers * 9 + 1 + (1 if self.tied else 2)
 
     def flops_per_token(self, seq_len):
-        """(full attention, causal half), as titan's own flops_per_token counts them."""
+        """(full attention, causal half), the same numbers as Titan's flops_per_token."""
         weights = self.layers * self.block_parameters() + self.dim + self.vocab * self.dim
         pairs = 12 * self.layers * self.dim * seq_len
         return 6 * weights + pairs, 6 * weights + pairs / 2
@@ -131,8 +131,8 @@ class Job:
     model: Model
     seq_len: int
     batch: int = 1
-    recipe: str = "bf16"        # of the blocks' linear layers: bf16, tensorwise, rowwise
-    weights: str = "float32"    # as stored, with their gradients and moments; float32 is cast to bf16 for the layers
+    recipe: str = "bf16"        # of the blocks' linear layers: bf16, or float8 tensorwise or rowwise
+    weights: str = "float32"    # dtype of stored weights, gradients and moments; float32 is cast to bf16 for the layers
     recompute: str = "none"     # none, selective (by operation), full
     compiled: bool = False      # compile.enable: the backend 'fused'
 
@@ -145,15 +145,15 @@ class Job:
 class Operation:
     phase: str   # forward, recompute, backward, update
     name: str
-    kind: str    # of EFFICIENCY
-    count: int
-    bytes: float = 0   # of one
-    flops: float = 0   # of one
-    launches: int = 1  # of one
+    kind: str    # a key of EFFICIENCY
+    count: int   # per step
+    bytes: float = 0   # per operation
+    flops: float = 0   # per operation
+    launches: int = 1  # per operation
     linear: bool = False  # part of the blocks' linear layers
 
     def ceiling(self, card, efficiency=None):
-        """Seconds of all of them, and what bounds them."""
+        """Seconds of all `count` operations, and what bounds them: arithmetic or memory."""
         share = efficiency or {self.kind: 1.0}
         rate = card.float8_gemm if self.kind.startswith("float8") else card.gemm
         does_arithmetic = any(word in self.kind for word in ARITHMETIC)
@@ -167,7 +167,7 @@ def gemm_kind(*sizes):
 
 
 def product(phase, name, count, m, n, k, **more):
-    """(m, k) times (k, n) in bf16."""
+    """The matrix product (m, k) times (k, n) in bf16."""
     more = {"bytes": 2 * (m * k + k * n + m * n), "kind": gemm_kind(m, n, k), **more}
     return Operation(phase, name, count=count, flops=2 * m * n * k, **more)
 
@@ -177,17 +177,17 @@ def moved(phase, name, count, read, written, kind="copy", **more):
 
 
 def quantized(phase, name, count, size, by_row, turned=False):
-    """Float8 of a matrix of `size` elements; `turned`: into its transpose, whose rows the tensor cores read."""
-    if by_row and not turned:  # a row stays in registers
+    """Quantizes a matrix of `size` elements to float8; `turned`: writes the transpose, whose rows the tensor cores read."""
+    if by_row and not turned:  # a row fits in registers, so it is read once
         return moved(phase, f"{name}: float8 by row", count, 2 * size, size, "quantize rows", linear=True)
-    # the largest value first, then the values
+    # reads the matrix twice: for the largest absolute value, then to convert
     into = "by column" if by_row else "with one scale, transposed" if turned else "with one scale"
     return moved(phase, f"{name}: float8 {into}", count, 4 * size, size, "quantize turned" if turned else "quantize",
                  launches=3 if by_row else 2, linear=True)
 
 
 def quantized_weight(job, phase, name, count, size, turned=False):
-    """The scale of a whole weight is known; those of rows are not."""
+    """With one scale per weight the scale is computed before; scales of rows are computed here."""
     if job.recipe == "rowwise":
         return quantized(phase, f"{name}, weight", count, size, by_row=True, turned=turned)
     return moved(phase, f"{name}: weight to float8", count, 2 * size, size, "quantize turned" if turned else "quantize",
@@ -223,7 +223,7 @@ def linear_backward(job, name, count, out, inner):
 
 
 def norm(phase, name, count, job, adds=False):
-    """`adds`: the residual, in the same pass."""
+    """`adds`: the kernel also adds the residual."""
     size = 2 * job.tokens * job.model.dim
     return moved(phase, name, count, (2 if adds else 1) * size, (2 if adds else 1) * size + 4 * job.tokens,
                  "sum and norm" if adds else "norm")
@@ -242,12 +242,12 @@ def added(phase, name, count, job):
 
 
 def is_by_cudnn(job):
-    """As composite::suits_cudnn, on the cards above."""
+    """The rule of composite::suits_cudnn, on the cards above."""
     return 64 <= job.model.head_dim <= 128 and job.model.head_dim % 8 == 0 and job.seq_len >= 512 and job.seq_len % 128 == 0
 
 
 def attention(job, phase, count):
-    """Causal, so half of the pairs. FlashAttention-2 makes dk and dv of every head and adds them up."""
+    """Causal, so half of the pairs. FlashAttention-2 computes dk and dv for every query head, then adds them up per key head."""
     m, t = job.model, job.tokens
     q, k = 2 * t * m.dim, 2 * t * m.kv_dim
     kind = ("small-head " if m.head_dim < 128 else "") + "attention" if is_by_cudnn(job) else "flash attention"
@@ -255,14 +255,14 @@ def attention(job, phase, count):
     if phase != "backward":
         return Operation(phase, "attention", f"{kind} forward", count, bytes=2 * q + 2 * k, flops=flops)
     more = 0
-    if not is_by_cudnn(job):  # dq in fp32, and what the heads of a key share
+    if not is_by_cudnn(job):  # dq in fp32, and dk and dv of query heads that share a key head
         more = 2 * 2 * q + (0 if m.heads == m.kv_heads else 2 * 2 * q)
     return Operation(phase, "attention", f"{kind} backward", count, bytes=4 * q + 4 * k + more, flops=2.5 * flops,
                      launches=3 if is_by_cudnn(job) else 5)
 
 
 def rope(job, phase, count):
-    """Queries and keys, in the packed product where there is one; its backward takes the values' gradient too."""
+    """Rotates queries and keys, in the packed projection if there is one; its backward also copies the values' gradient."""
     m = job.model
     size = 2 * job.tokens * (m.dim + m.kv_dim)
     made = [moved(phase, "rope", count, size, size, "rope", launches=2)]
@@ -287,7 +287,7 @@ def block_forward(job, phase):
     made = [norm(phase, "attention_norm", count, job)]
     if packs_inputs(job):
         width = m.dim + 2 * m.kv_dim
-        if not kept:  # kept rotated
+        if not kept:  # selective recomputation keeps the rotated queries and keys
             made += [moved(phase, "wq, wk, wv put together", count, 2 * width * m.dim, 2 * width * m.dim),
                      product(phase, "wq, wk, wv", count, t, width, m.dim, linear=True), *rope(job, phase, count)]
     else:
@@ -310,7 +310,7 @@ def block_backward(job):
     m, t, count = job.model, job.tokens, job.model.layers
     sizes, size = m.linears(), 2 * t * m.hidden
     made = linear_backward(job, "w2", count, *sizes["w2"])
-    # packed: in place, with the product, which was not kept
+    # packed: in place, and it computes the product again, which the forward did not keep
     made.append(moved("backward", "swiglu", count, 3 * size, (3 if packs_inputs(job) else 2) * size, "swiglu backward"))
     made += linear_backward(job, "w1", count, *sizes["w1"]) + linear_backward(job, "w3", count, *sizes["w3"])
     made.append(added("backward", "sum of gradients: w1, w3", count, job))
@@ -327,13 +327,13 @@ def block_backward(job):
         for name in ("wq", "wk", "wv"):
             made += linear_backward(job, name, count, *sizes[name])
         made.append(added("backward", "sum of gradients: wq, wk, wv", 2 * count, job))
-    sums = 1 if job.compiled else 2  # where a residual meets the gradient of a norm
+    sums = 1 if job.compiled else 2  # additions of a residual's gradient to that of a norm
     made += [norm_backward("attention_norm", count, job), added("backward", "sum of gradients: residuals", sums * count, job)]
     return made
 
 
 def chunk_rows(rows, words, dim):
-    """As titan::ops::fused_head_rows, in bf16."""
+    """The rule of titan::ops::fused_head_rows, in bf16."""
     if 2 * rows <= 4 * dim:
         return rows
     most = max(LEAST_CHUNK_ROWS, LOGITS_BYTES // (2 * words))
@@ -341,7 +341,7 @@ def chunk_rows(rows, words, dim):
 
 
 def head(job):
-    """Norm, projection and cross entropy, chunk by chunk; gradients come in the forward."""
+    """Norm, projection and cross entropy, chunk by chunk; the forward computes the gradients too."""
     m, t, phase = job.model, job.tokens, "forward"
     rows = chunk_rows(t, m.vocab, m.dim)
     chunks, logits, weight = -(-t // rows), 2 * rows * m.vocab, m.vocab * m.dim
@@ -374,13 +374,13 @@ def embedding(job):
 
 
 def whole_weights(job):
-    """fsdp with one rank: weights in fp32 are cast before each use of a layer, and gradients widened after it."""
+    """FSDP with one rank: fp32 weights are cast to bf16 before each use of a layer, and gradients to fp32 after it."""
     if job.weights != "float32":
         return []
     m = job.model
     blocks, table = m.layers * m.block_parameters(), m.vocab * m.dim
     first = blocks + m.dim + 2 * table                   # a tied table is cast for each of its two layers
-    again = blocks + (0 if m.tied else table)            # the head's weight stays
+    again = blocks + (0 if m.tied else table)            # the embedding's; the head's bf16 copy is kept
     total = m.parameters()
     return [moved("forward", "weights to bf16", 1, 4 * first, 2 * first, "copy to bf16",
                   launches=m.num_tensors() + (1 if m.tied else 0)),
@@ -393,7 +393,7 @@ def update(job):
     m = job.model
     total, wide = m.parameters(), 4 if job.weights == "float32" else 2
     made = [moved("update", "gradient norm", 1, wide * total, 0, "gradient norm", launches=m.num_tensors() + 8),
-            # multiplies the gradients by the factor that clips them
+            # also multiplies the gradients by the clipping factor
             moved("update", "AdamW", 1, 4 * wide * total, 3 * wide * total, "AdamW", launches=m.num_tensors() + 3)]
     if job.recipe == "tensorwise":
         linears = m.layers * (m.block_parameters() - 2 * m.dim)
@@ -410,7 +410,7 @@ def operations(job):
 
 
 def predict(job, card, efficiency=None):
-    """Figures of the step and of each operation, as JSON has them."""
+    """The figures of the step and of each operation, as in the JSON output."""
     efficiency = efficiency or EFFICIENCY
     rows = []
     for operation in operations(job):
@@ -438,7 +438,7 @@ def predict(job, card, efficiency=None):
 
 
 def estimated_peak(job, titan=TITAN):
-    """Bytes of the device by `titan estimate`; None where there is no build."""
+    """Peak bytes on the device, from `titan estimate`; None without a build."""
     if not titan.exists():
         return None
     config = {"1B": "llama3_2_1b", "8B": "llama3_8b"}[job.model.name]
@@ -457,7 +457,7 @@ def estimated_peak(job, titan=TITAN):
 
 
 def by_name(rows):
-    """Rows of the same operation in all linear layers together, the slowest first."""
+    """Sums the rows of the same operation over all linear layers; the slowest first."""
     sums = {}
     for row in rows:
         name = row["operation"]
@@ -507,7 +507,7 @@ def jobs_of(options):
     for model in options.model:
         for card in options.card:
             for recipe in options.recipe:
-                # what fits beside its optimizer states: 8B in fp32 takes 120 GiB
+                # chosen so that weights and optimizer states fit: 8B in fp32 needs 120 GiB
                 weights = options.weights or ("bfloat16" if (model, card) == ("8B", "H100") else "float32")
                 yield card, Job(MODELS[model], options.seq_len or TOKENS[model], options.batch, recipe, weights,
                                 options.recompute, options.compile)
@@ -518,17 +518,17 @@ def main():
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--card", action="append", choices=CARDS)
     parser.add_argument("--recipe", action="append", choices=["bf16", "tensorwise", "rowwise"])
-    parser.add_argument("--weights", choices=["float32", "bfloat16"], help="as stored (default: what fits the card)")
+    parser.add_argument("--weights", choices=["float32", "bfloat16"], help="dtype of the stored weights; default: float32, or bfloat16 for 8B on H100")
     parser.add_argument("--recompute", choices=["none", "selective", "full"], default="none")
-    parser.add_argument("--compile", action="store_true", help="with compile.enable = true")
+    parser.add_argument("--compile", action="store_true", help="predict for compile.enable = true")
     parser.add_argument("--seq-len", type=int)
-    parser.add_argument("--batch", type=int, default=1, help="sequences of a step")
+    parser.add_argument("--batch", type=int, default=1, help="sequences per step")
     parser.add_argument("--bandwidth", type=float, help="bytes/s of a copy, instead of the card's")
     parser.add_argument("--gemm", type=float, help="FLOP/s of a large product in bf16, instead of the card's")
     parser.add_argument("--float8-gemm", type=float, help="FLOP/s of a large product in float8, instead of the card's")
-    parser.add_argument("--no-estimate", action="store_true", help="leave out memory by titan estimate")
-    parser.add_argument("--json", metavar="FILE", help="everything, for programs; - for standard output")
-    parser.add_argument("--markdown", metavar="FILE", default="-", help="the tables; - for standard output, the default")
+    parser.add_argument("--no-estimate", action="store_true", help="do not run titan estimate for the memory column")
+    parser.add_argument("--json", metavar="FILE", help="write all figures as JSON; - for standard output")
+    parser.add_argument("--markdown", metavar="FILE", default="-", help="write the tables as Markdown; default: - for standard output")
     options = parser.parse_args()
     is_one = all(len(chosen or ()) == 1 for chosen in (options.model, options.card, options.recipe))
     options.model, options.card = options.model or list(MODELS), options.card or list(CARDS)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes docs/results/gpu.md from the report.json files of tests/gpu/run_all.sh.
 
-    tools/gpu_report.py OUT/report.json                    the tables on standard output
-    tools/gpu_report.py FIRST.json LATER.json --keep       keeps what the page shows of these runs in tests/gpu/runs.json
-    tools/gpu_report.py --write                            writes docs/results/gpu.md from the kept runs
-    tools/gpu_report.py --check                            fails where the page is not that of the kept runs
+    tools/gpu_report.py OUT/report.json                    prints the tables
+    tools/gpu_report.py FIRST.json LATER.json --keep       saves the runs in tests/gpu/runs.json, without details that the page omits
+    tools/gpu_report.py --write                            writes docs/results/gpu.md from the saved runs
+    tools/gpu_report.py --check                            fails if the page differs from the saved runs
 
-A later run of a stage replaces an earlier one. Everything between the markers of docs/results/gpu.md comes from here; the text around
-them is written by hand. Without a kept run the page says so, and README must say "has not run on a GPU yet".
+A later run of a stage replaces an earlier one. This script writes the text between the markers of docs/results/gpu.md; people write
+the rest. Without a saved run the page says so, and README must say "has not run on a GPU yet".
 """
 
 import argparse
@@ -20,12 +20,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/results/gpu.md"
 RUNS = ROOT / "tests/gpu/runs.json"
 BEGIN, END = "<!-- made by tools/gpu_report.py -->", "<!-- end -->"
-NONE = "No GPU has run this yet. `tests/gpu/run_all.sh --list` shows what will be run."
-WORST = 12  # operations with the largest share of their error limit that the page shows
+NONE = "This has not run on a GPU yet. `tests/gpu/run_all.sh --list` shows the stages."
+WORST = 12  # number of operations that the page shows, those closest to their error limit
 
 
 def merged(reports):
-    """{stage: (record, number of its report)}, later reports first in doubt."""
+    """{stage: (record, number of its report)} of the latest report that ran the stage."""
     found = {}
     for number, report in enumerate(reports, 1):
         for record in report["stages"]:
@@ -88,13 +88,13 @@ def errors(record):
     same = sum(1 for item in seen if item.get("results") == 1)
     default = sorted({item["operation"] for item in seen if item.get("same_by_default") is False})
     return [f"{len(seen)} cases of operations, shapes and dtypes; {same} gave the same bits in every repetition under deterministic "
-            f"algorithms. By default these may give other bits from run to run: {', '.join(default) or 'none'}. The outputs that come "
+            f"algorithms. By default these may give other bits from run to run: {', '.join(default) or 'none'}. The outputs "
             "closest to their limit:", "", *table(["operation", "shape", "dtype", "output", "error", "limit"],
                                                    [row[1:] for row in rows[:WORST]])]
 
 
 def timed(reports):
-    """{what was timed: (microseconds, number of the run)} of the first run that timed it."""
+    """{(operation, direction, shape, dtype): (microseconds, number of the run)} of the first run that timed it."""
     found = {}
     for count, report in enumerate(reports, 1):
         for record in report["stages"]:
@@ -120,13 +120,13 @@ def speeds(record, number_of_run, reports):
         return []
     text = ", ".join(f"{name.replace('_', ' ')} {number(value, 0)}" for name, value in ceilings.items())
     return [f"Measured ceilings: {text}. The last column is the share of the ceiling that bounds the operation; *first* is the time in "
-            "the first run that timed it, before what that run led to.", "",
+            "the first run that timed it, before the improvements that followed.", "",
             *table(["operation", "direction", "shape", "dtype", "first, us", "us", "GB/s", "TFLOP/s", "of ceiling"], rows,
                    ("first, us", "us", "GB/s", "TFLOP/s", "of ceiling"))]
 
 
 def trainings(reports):
-    """Of every job the latest run that measured it; what no run had time for is left out."""
+    """For every job, the latest run that measured it; jobs that no run measured are left out."""
     latest = {}
     for count, report in enumerate(reports, 1):
         for record in report["stages"]:
@@ -141,7 +141,7 @@ def trainings(reports):
 
 
 def others(found):
-    """Every remaining table and figure, as it is."""
+    """All remaining tables and figures."""
     lines = []
     for record, _ in found.values():
         for name, rows in record["tables"].items():
@@ -160,7 +160,7 @@ def page(reports):
     if trainings(reports):
         lines += ["", "## Training", "", *trainings(reports)]
     if "operations" in found:
-        lines += ["", "## Errors of operations", "", "Relative norm of the error against float64, inputs rounded first.", "",
+        lines += ["", "## Errors of operations", "", "Relative norm of the error against float64, on inputs rounded to the dtype first.", "",
                   *errors(found["operations"][0])]
     if "speed" in found:
         lines += ["", "## Speed of operations", "", *speeds(*found["speed"], reports)]
@@ -173,7 +173,7 @@ def replaced(text, made):
 
 
 def kept(report):
-    """A report without what the page does not show: passed checks keep their name alone; nor paths of the machine."""
+    """A report without details that the page omits: passed checks keep only their name, and paths of the machine are removed."""
     report = json.loads(re.sub(r"/(?:tmp|opt|root|home)/[\w./-]*", "", json.dumps(report)))
     stages = [{**record, "checks": [check if not check["ok"] else {"check": check["check"], "ok": True} for check in record["checks"]]}
               for record in report["stages"]]
@@ -202,9 +202,9 @@ def main():
     made, text = made_of(reports), PAGE.read_text()
     if options.check:
         if replaced(text, made) != text:
-            sys.exit(f"error: {PAGE.relative_to(ROOT)} is not what the runs say; run tools/gpu_report.py --write")
+            sys.exit(f"error: {PAGE.relative_to(ROOT)} differs from the saved runs; run tools/gpu_report.py --write")
         if not reports and "has not run on a GPU yet" not in (ROOT / "README.md").read_text():
-            sys.exit("error: README.md must say 'has not run on a GPU yet' as long as no run is kept")
+            sys.exit("error: README.md must say 'has not run on a GPU yet' while tests/gpu/runs.json has no run")
         print(f"{PAGE.relative_to(ROOT)} shows {len(reports)} runs")
     elif options.write:
         PAGE.write_text(replaced(text, made))

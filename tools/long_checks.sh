@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the checks that are too long for ./run_tests.sh. Each runs once for a commit: called again, the script continues with
-# the checks that are left. It writes the last result of each into docs/results/long_checks.md.
+# the remaining checks. It writes the last result of each into docs/results/long_checks.md.
 #
-#   tools/long_checks.sh             all that this commit has not seen yet
-#   tools/long_checks.sh NAME...     these
-#   tools/long_checks.sh --list      what there is, and when it last ran
-#   tools/long_checks.sh --again ... even if this commit has seen them
+#   tools/long_checks.sh             all checks that this commit has not passed yet
+#   tools/long_checks.sh NAME...     these checks, unless this commit has passed them
+#   tools/long_checks.sh --list      the names of all checks, and when each last ran
+#   tools/long_checks.sh --again ... also checks that this commit has passed
 #
-# A check that keeps a log of its own (the ladder, the mutations) goes on from there when it is interrupted.
+# The ladder and the mutations keep a log of their own and resume from it after an interruption.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,14 +15,14 @@ readonly state=build/long_checks page=docs/results/long_checks.md python=.venv/b
 readonly titan_env=(env "TITAN_SOURCE_DIR=$PWD" "TITAN_PROGRAM=$PWD/build/release/bin/titan" "TITAN_PREFIX=$PWD/build/release/tests/prefix"
   "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= "PYTHONPYCACHEPREFIX=$PWD/build/release/pycache")
 
-# name | about how long on two cores | what it is
+# name | approximate time on two cores | description
 checks='combinations|30 min|200 random combinations of layouts, converters, optimizers, dtypes and recomputation
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 compared with float32
 convergence|40 min|loss curves of two models over seeds, layouts, dtypes and optimizers, compared with torchtitan's
 op_profile|6 min|share and speed of every operation of a step, compared with the peaks of the machine
-presets|1 min|docs/results/presets.md is what titan estimate says
+presets|1 min|docs/results/presets.md equals the output of titan estimate
 experts|20 min|300 steps of a mixture of experts, compared with a dense model of as many active parameters
 large_folder|7 min|DeepSeek-V3 671B in its true shapes: conversion planned and run in part, with its peak memory
 drills|15 min|ranks that fail, die or hang, 30 of each kind
@@ -32,7 +32,7 @@ drawn_mistakes|5 min|400 random wrong configurations: every mistake is reported 
 wandb|5 min|runs read and uploaded by wandb itself, to a stand-in server
 mlflow|10 min|runs on an MLflow server, read back by its client
 fuzz|60 min|every fuzz target for five minutes with a new seed
-mutations|90 min|small wrong changes of the code, each of which a test must notice
+mutations|90 min|small wrong changes of the code; each must make a test fail
 asan|60 min|unit tests and six end-to-end tests with AddressSanitizer and UndefinedBehaviorSanitizer
 tsan|40 min|unit tests without torch, and those of shared memory, under ThreadSanitizer
 cuda_kernels|5 min|the CUDA kernels compiled by nvcc: registers, spills, widths of accesses
@@ -47,7 +47,7 @@ for part in {1..8}; do
 done
 readonly checks
 
-# with_package PACKAGE==VERSION SCRIPT...: in a Python of its own, for packages that no test of every day needs
+# with_package PACKAGE==VERSION SCRIPT...: runs SCRIPT in a venv of its own, for packages that the everyday suite does not need
 with_package() {
   local venv="$state/venv-${1%%==*}"
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
@@ -55,7 +55,7 @@ with_package() {
   "$venv/bin/python" "${@:2}" --titan build/release/bin/titan
 }
 
-# The name of a Python that has torchtitan beside what the tests have.
+# Prints the path of a Python that has torchtitan in addition to the packages of the tests.
 with_torchtitan() {
   local venv="$state/venv-torchtitan"
   if [[ ! -x $venv/bin/python ]]; then
@@ -66,7 +66,7 @@ with_torchtitan() {
   echo "$PWD/$venv/bin/python"
 }
 
-# This commit in a tree of its own, with a LibTorch that .venv does not have, and what the two trees have in common.
+# Builds this commit in a worktree with a LibTorch that .venv does not have, tests it, and compares the two trees.
 other_torch() {
   local other here folder="$PWD/$state/other_torch"
   here=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])') || return
@@ -76,7 +76,7 @@ other_torch() {
   git -C "$folder" checkout --quiet --detach "$(git rev-parse HEAD)" || return
   (cd "$folder" && env -u TITAN_TORCH_ROOT tools/setup.sh --torch "$other" --test &&
     ctest --test-dir build/release -j2 --output-on-failure -R '^(unit|tools|referee|parity|fuzz)\.') || return
-  # what rounding may part, docs/internals/libtorch.md
+  # results of the two may differ by rounding: docs/internals/libtorch.md
   "$python" tests/other_torch/torch_free_plugins.py "$folder" . && "$python" tools/same_bits.py "$folder" . --within 2e-4 &&
     "$python" tools/same_bits.py "$folder" . --across --within 2e-4
 }
@@ -145,17 +145,17 @@ run_check() {
 
 names() { cut -d '|' -f 1 <<<"$checks"; }
 
-# field NAME K: of the last run; 1 commit, 2 date, 3 passed or FAILED, 4 seconds, 5 last line of output
+# field NAME K: field K of the last run: 1 commit, 2 date, 3 passed or FAILED, 4 seconds, 5 last line of output
 field() { [[ ! -f $state/$1.row ]] || cut -f "$2" "$state/$1.row"; }
 
 write_page() {
   {
-    # shellcheck disable=SC2016  # these are Markdown's
-    printf '# Long checks\n\nWhat `tools/long_checks.sh` runs by hand beside `./run_tests.sh`; written by it.\n\n'
+    # shellcheck disable=SC2016  # the backticks are Markdown
+    printf '# Long checks\n\nChecks that are too long for `./run_tests.sh`. `tools/long_checks.sh` runs them by hand and writes this page.\n\n'
     printf '| check | what | about | last run | commit | took | result |\n| --- | --- | --- | --- | --- | --- | --- |\n'
     local name about what row
     while IFS='|' read -r name about what; do
-      # a row of a machine that did not run this check is kept as the page has it
+      # if this machine never ran the check, the row of the page stays unchanged
       if [[ -f $state/$name.row ]]; then
         printf '| %s | %s | %s | %s | %s | %s s | %s: %s |\n' "$name" "$what" "$about" "$(field "$name" 2)" "$(field "$name" 1)" \
           "$(field "$name" 4)" "$(field "$name" 3)" "$(field "$name" 5)"
@@ -198,12 +198,12 @@ commit=$(git rev-parse --short=12 HEAD)
 failed=0
 for name in "${wanted[@]}"; do
   if ! "$again" && [[ $(field "$name" 1) == "$commit" && $(field "$name" 3) == passed ]]; then
-    printf '%s: this commit has passed it\n' "$name"
+    printf '%s: passed before for this commit; --again repeats it\n' "$name"
     continue
   fi
   printf '\n=== %s\n' "$name"
   start=$SECONDS result=passed
-  # not under `if`, where the shell would go on after a failed line
+  # not under `if`, which would make the shell continue after a failed line
   set +e
   (set -e; run_check "$name") 2>&1 | tee "$state/$name.log"
   ((PIPESTATUS[0] == 0)) || { result=FAILED; failed=$((failed + 1)); }
@@ -212,5 +212,5 @@ for name in "${wanted[@]}"; do
   printf '%s\t%s\t%s\t%d\t%s\n' "$commit" "$(date +%F)" "$result" $((SECONDS - start)) "$last" >"$state/$name.row"
   write_page
 done
-printf '\n%d checks, %d failed; %s has the table\n' "${#wanted[@]}" "$failed" "$page"
+printf '\n%d checks, %d failed; results are in %s\n' "${#wanted[@]}" "$failed" "$page"
 ((failed == 0))

@@ -4,8 +4,8 @@
     tools/make_corpus.py [--from FOLDER] [--output FOLDER]
 
 Fetches the packages dict-devil and dict-jargon with apt-get into a temporary folder (nothing is
-installed) and writes one JSON line per entry. The same packages give the same bytes. Used by
-whoever renews the corpus; building, training and testing read the committed files.
+installed) and writes one JSON line per entry. The same packages give the same bytes. Run by hand to
+renew the corpus; building, training and testing read the committed files.
 """
 
 import argparse
@@ -20,13 +20,13 @@ import tempfile
 
 PACKAGES = {"devil": "dict-devil", "jargon": "dict-jargon"}
 MIN_CHARACTERS = 64  # shorter entries are cross references: "See {bot}."
-VALIDATION_EVERY = 10  # every tenth document is held out
+VALIDATION_EVERY = 10  # every tenth document goes to the validation set
 MAX_BYTES = 2_000_000
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def fetch_packages(folder):
-    """Downloads and unpacks both packages below `folder`; returns where the dictionaries are."""
+    """Downloads and unpacks both packages below `folder`; returns the folder of the dictionaries."""
     command = ["apt-get", "-o", "APT::Sandbox::User=root", "download", *PACKAGES.values()]
     subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
     for archive in sorted(folder.glob("*.deb")):
@@ -42,8 +42,8 @@ def decode_number(digits):
 
 
 def read_entries(folder, source):
-    """The entries of one dictionary in the order of its index, without its notes about itself."""
-    # dictzip is gzip with a table of places in its header.
+    """The entries of one dictionary in the order of its index, without entries about the dictionary."""
+    # dictzip is gzip with a table of offsets in its header.
     data = gzip.decompress((folder / f"{source}.dict.dz").read_bytes())
     for line in (folder / f"{source}.index").read_text(encoding="utf-8").splitlines():
         headword, offset, length = line.split("\t")[:3]
@@ -56,7 +56,7 @@ def read_entries(folder, source):
 
 
 def read_documents(folder, source):
-    """Entries as documents: long enough, each text once."""
+    """The entries as documents, without short ones and duplicates."""
     seen = set()
     for text in read_entries(folder, source):
         if len(text) >= MIN_CHARACTERS and text not in seen:
@@ -65,7 +65,7 @@ def read_documents(folder, source):
 
 
 def mix(documents):
-    """Both dictionaries spread evenly, each in its own order: no part is of one kind alone."""
+    """Interleaves the dictionaries evenly, each in its own order, so that every part has both."""
     places = []
     for number, entries in enumerate(documents):
         places += [((i + 0.5) / len(entries), number, e) for i, e in enumerate(entries)]
@@ -90,7 +90,7 @@ def main():
     )
     parser.add_argument(
         "--from", dest="dictionaries", type=pathlib.Path, metavar="FOLDER",
-        help="read the .dict.dz and .index files here instead of fetching them",
+        help="read the .dict.dz and .index files of this folder instead of downloading them",
     )
     parser.add_argument(
         "--output", type=pathlib.Path, default=ROOT / "tests/assets/corpus", metavar="FOLDER"
@@ -107,7 +107,7 @@ def main():
     size = write_lines(arguments.output / "train.jsonl", training)
     size += write_lines(arguments.output / "validation.jsonl", held_out)
     if size > MAX_BYTES:
-        sys.exit(f"the corpus has {size} bytes, the limit is {MAX_BYTES}: raise MIN_CHARACTERS")
+        sys.exit(f"error: the corpus has {size} bytes, the limit is {MAX_BYTES}; raise MIN_CHARACTERS")
 
 
 if __name__ == "__main__":

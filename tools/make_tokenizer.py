@@ -3,10 +3,9 @@
 
     .venv/bin/python tools/make_tokenizer.py [--corpus FILE] [--output FOLDER] [--vocab-size N]
 
-Hugging Face's `tokenizers` (requirements-test.txt) trains it on the bundled corpus and writes it,
-so what Titan's own engine reads was made by software that is not ours. The same corpus and version
-give the same bytes. Used by whoever renews the tokenizer, and by tests that need one of another
-size.
+Hugging Face's `tokenizers` (requirements-test.txt) trains it on the bundled corpus and writes it, so
+Titan's engine reads files of independent software. The same corpus and version give the same bytes.
+Run by hand to renew the tokenizer, and by tests that need one of another size.
 """
 
 import argparse
@@ -32,7 +31,7 @@ def read_texts(path):
 
 
 def train(texts, vocab_size):
-    """As Llama 3: ordinary tokens first, then the special ones; `vocab_size` counts both."""
+    """Ids as in Llama 3: ordinary tokens first, then special tokens; `vocab_size` counts both."""
     specials = [AddedToken(t, special=True, normalized=False) for t in (BOS, EOS)]
     tokenizer = Tokenizer(models.BPE(ignore_merges=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
@@ -50,7 +49,7 @@ def train(texts, vocab_size):
     tokenizer.add_special_tokens(specials)
     if tokenizer.get_vocab_size() != vocab_size:
         found = tokenizer.get_vocab_size()
-        raise SystemExit(f"the corpus gives only {found} of {vocab_size} tokens")
+        raise SystemExit(f"error: the corpus is too small: it gives {found} of {vocab_size} tokens")
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{BOS} $A",
         pair=f"{BOS} $A {BOS}:1 $B:1",

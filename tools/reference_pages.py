@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/keys.md, plugins.md and commands.md and the table in docs/start/from_torchtitan.md from what the built program says of
-itself.
+"""Writes docs/reference/keys.md, plugins.md and commands.md and the table in docs/start/from_torchtitan.md from the help texts of the
+built program.
 
     tools/reference_pages.py            writes the pages
-    tools/reference_pages.py --check    fails with the names of the pages that would change (ctest -R end_to_end.docs)
+    tools/reference_pages.py --check    fails and names the pages that would change (ctest -R end_to_end.docs)
 
-TITAN names the program; build/release/bin/titan without it. Every plugin has to be built. Standard library only.
+The variable TITAN is the path of the program; default: build/release/bin/titan. Every plugin must be built. Standard library only.
 """
 
 import json
@@ -17,22 +17,22 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TITAN = os.environ.get("TITAN", ROOT / "build/release/bin/titan")
-MADE = "Written by `tools/reference_pages.py` from what the program says of itself.\n"
-# components of one machine: there where a library is, or under a name of its own
+MADE = "Written by `tools/reference_pages.py` from the help texts of the program.\n"
+# components that exist only on machines with a certain library; left out of the pages
 OPTIONAL = {("dataset", "parquet"), ("device", "cuda")}
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler",
          "loss", "dataset", "tokenizer", "chat_template", "logger", "watcher", "device")
 NOT_BUILT = {"fault_tolerance.enable": "not built yet: true is refused", "comm.mode": "`local_tensor` is not built yet",
              "parallelism.context_parallel_load_balancer": "`ptrr` is not built yet",
              "parallelism.expert_parallel_comm_backend": "`deepep` is not built yet"}
-# what the reference calls so is an option of a plugin here: its section, and the kind and name of the plugin
+# sections of torchtitan whose keys are options of a plugin in Titan: the kind and name of the plugin
 OWNERS = {"optimizer": ("optimizer", "AdamW"), "lr_scheduler": ("lr_scheduler", "warmup_stable_decay")}
 
 
 def titan(*words):
     run = subprocess.run([TITAN, *words], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     if run.returncode:
-        sys.exit(f"error: titan {' '.join(words)} ended with {run.returncode}")
+        sys.exit(f"error: titan {' '.join(words)} failed with exit code {run.returncode}")
     return run.stdout
 
 
@@ -85,7 +85,7 @@ def keys_page():
     names, kinds = sections()
     help_text = titan("train", "--help", "all")
     text = ("# Keys of a configuration\n\nEvery key is also a flag: `--section.key VALUE`. A boolean needs no value, and is false with "
-            f"`no_` before the key.\nThe options of plugins stand in [plugins](plugins.md). {MADE}")
+            f"`no_` before the key.\nThe options of plugins are in [plugins](plugins.md). {MADE}")
     for name in names:
         if name in kinds:
             text += f"\n## {name}\n\n{kind_section(help_text, name)}"
@@ -98,7 +98,7 @@ def keys_page():
 
 
 def kind_section(help_text, section):
-    """Of a section that is a kind of plugin, too: the keys that stand before those of its plugin."""
+    """The keys of core in a section that also is a kind of plugin, without those of the plugin."""
     lines = ["| key | default | |", "|---|---|---|"]
     block = re.search(rf"^\[{section}\]\n(.*?)(?:^\[|\Z)", help_text, re.M | re.S)[1]
     for flag, body in re.findall(r"^  --([a-z_.\[\]0-9]+)\n((?: {6}.*\n?)+)", block, re.M):
@@ -106,7 +106,7 @@ def kind_section(help_text, section):
         default = found[3] if found[3] == "unset" else f"`{found[3]}`"
         lines.append(f"| `{flag.replace('[no_]', '').partition('.')[2]}` | {default} | {cell(found[1])} |")
     where = f"`[{section}.<name>]`" if section == "parallelism" else "the same section"
-    return "\n".join(lines) + f"\n\nThe options of the chosen plugin stand in {where}: [plugins](plugins.md#{section}).\n"
+    return "\n".join(lines) + f"\n\nThe options of the chosen plugin are keys of {where}: [plugins](plugins.md#{section}).\n"
 
 
 def installed():
@@ -144,7 +144,7 @@ def commands_page():
 
 
 def reference_defaults():
-    """The keys of torchtitan v0.2.2 and their defaults, as the tests of the schema list them."""
+    """The keys of torchtitan v0.2.2 and their defaults, from tests/core/config/reference_defaults.h."""
     text = (ROOT / "tests/core/config/reference_defaults.h").read_text()
     return [(key, json.loads(default)) for key, default in re.findall(r'\{"([a-z_0-9.]+)",\s*R"\((.*?)\)"\}', text)]
 
@@ -188,7 +188,7 @@ def main():
     made = pages()
     if sys.argv[1:] == ["--check"]:
         old = [str(path.relative_to(ROOT)) for path, text in made.items() if not path.exists() or path.read_text() != text]
-        sys.exit("error: run tools/reference_pages.py, for these pages say something else than the program: " + ", ".join(old) if old else 0)
+        sys.exit("error: these pages differ from the help texts of the program; run tools/reference_pages.py: " + ", ".join(old) if old else 0)
     if sys.argv[1:]:
         sys.exit(__doc__)
     for path, text in made.items():

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Compares two commits bit for bit: losses, gradient norms, and all weights and optimizer states, over 24 training jobs on the CPU.
+"""Compares two commits bit for bit: losses, gradient norms, all weights and optimizer states, over 24 training jobs on the CPU.
 
     tools/same_bits.py HEAD~3 HEAD                 two commits; each is built once, in a worktree below build/same_bits
-    tools/same_bits.py HEAD .                      a commit, and this tree as it is built now (build/release)
-    tools/same_bits.py ../other .                  another tree as it is built now, with another LibTorch perhaps
-    tools/same_bits.py HEAD . --only 'TP 2' muon   these jobs alone; --list shows all
-    tools/same_bits.py . .                         the same program twice: whether the jobs themselves repeat
-    tools/same_bits.py ../other . --within 2e-4    a relative difference of losses and norms up to that is no failure
-    tools/same_bits.py ../other . --across         each side continues runs that the other saved after half of the steps
+    tools/same_bits.py HEAD .                      a commit, and the current build of this tree (build/release)
+    tools/same_bits.py ../other .                  the current build of another tree, for example with another LibTorch
+    tools/same_bits.py HEAD . --only 'TP 2' muon   only these jobs; --list shows all
+    tools/same_bits.py . .                         the same program twice: checks that the jobs are repeatable
+    tools/same_bits.py ../other . --within 2e-4    accepts relative differences of losses and norms up to this
+    tools/same_bits.py ../other . --across         each side resumes runs that the other saved after half of the steps
 
-A change that must not alter results has passed when this prints "24 of 24 jobs are the same". Every model family, every axis
-and some products, two pipeline schedules, float64, float32 and bf16, float8 and MXFP8 emulated, fused and composed layers,
-recomputation, LoRA, other optimizers, and a resume in the middle. Exit code 1: something differs, or a job failed under one
-commit alone. A job that fails under both says so and counts as a difference. Standard library only; building takes what
-tools/setup.sh takes.
+A change does not alter results if this prints "24 of 24 jobs are the same". The jobs cover every model family, every mesh axis and
+some combinations, two pipeline schedules, float64, float32 and bf16, emulated float8 and MXFP8, fused and composed layers,
+recomputation, LoRA, other optimizers, and a resume halfway. Exit code 1: a job differs or failed, on one side or both. Standard
+library only; building a commit takes as long as tools/setup.sh.
 """
 
 import argparse
@@ -32,7 +31,7 @@ from running import LOSS, tensors_of  # noqa: E402
 STEPS = 4
 BF16 = ["--training.mixed_precision_param", "bfloat16"]
 FSDP = ["--parallelism.data_parallel_shard_degree"]
-# name: (recipe, ranks, flags). The debug model where a recipe is not named.
+# name: (file in train_configs, ranks, flags)
 JOBS = {
     "dense fp32": ("debug_model", 1, []),
     "dense bf16": ("debug_model", 1, BF16),
@@ -61,7 +60,7 @@ JOBS = {
     "EP 2": ("mixtral_debug", 2, [*FSDP, 2, "--parallelism.expert_parallel_degree", 2]),
     "FSDP 2 x TP 2": ("debug_model", 4, [*FSDP, 2, "--parallelism.tensor_parallel_degree", 2]),
 }
-RESUMED = ("dense fp32", "mixtral", "FSDP 2")  # also stopped after half of the steps and started again
+RESUMED = ("dense fp32", "mixtral", "FSDP 2")  # jobs that are also resumed from their checkpoint after half of the steps
 
 
 class Side:
@@ -76,13 +75,13 @@ def git(*words):
 
 
 def torch_root():
-    """LibTorch of this tree, so that a worktree needs no wheels of its own."""
+    """The LibTorch of this tree, which worktrees use too."""
     found = sorted((ROOT / ".venv/lib").glob("python3.*/site-packages/torch"))
     return os.environ.get("TITAN_TORCH_ROOT") or (str(found[0]) if found else None)
 
 
 def side_of(name):
-    """Builds a commit unless that was done before; '.' is this tree, and a folder with a build is that tree."""
+    """The side that `name` means: '.' is this tree, a folder with a build is that tree, and a commit is built if it is not yet."""
     if name == ".":
         return Side("this tree", ROOT)
     if (pathlib.Path(name) / "build/release/bin/titan").exists():
@@ -101,7 +100,7 @@ def side_of(name):
 
 
 def run(side, name, folder, steps):
-    """Trains; why it failed, or None."""
+    """Trains; returns the reason if that failed, else None."""
     recipe, ranks, flags = JOBS[name]
     launch = ["launch", "--nproc", ranks, "--log-dir", folder.parent / f"{folder.name}_logs", "--"] if ranks > 1 else []
     words = [side.titan, *launch, "train", "--job.config_file", f"train_configs/{recipe}.toml", "--job.dump_folder", folder,
@@ -111,7 +110,7 @@ def run(side, name, folder, steps):
              "--checkpoint.no_last_save_model_only", *flags]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TITAN_")}
     environment["OMP_NUM_THREADS"] = "1"
-    if steps < STEPS:  # the same schedule, with half of the run missing
+    if steps < STEPS:  # resume from this step; the learning rate schedule stays that of the whole run
         words += ["--checkpoint.load_step", steps]
     done = subprocess.run(list(map(str, words)), cwd=side.root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=900, check=False)
@@ -136,13 +135,14 @@ def outcome(folder):
 
 
 def resume(side, name, folder):
-    """Takes the second half of a finished job away and runs it again under `side`; why that failed, or its outcome."""
+    """Removes the last checkpoint of a finished job and runs the second half again under `side`; returns the outcome, or the reason
+    if that failed."""
     shutil.rmtree(folder / f"checkpoint/step-{STEPS}")
     return run(side, name, folder, STEPS // 2) or outcome(folder)
 
 
 def result_of(side, name, work):
-    """Curve and states of one job under one side; a text when it failed."""
+    """Curve and states of one job under one side; the reason as a text if it failed."""
     folder = work / name.replace(" ", "_")
     if why := run(side, name, folder, STEPS):
         return why
@@ -168,7 +168,7 @@ def across(saver, resumer, name, work):
 
 
 def largest(old, new):
-    """How far two curves are apart, in words; nothing where they do not have the same steps."""
+    """The largest relative difference of two curves, as a text; empty if they do not have the same steps."""
     if old.keys() != new.keys() or any(None in pair for curves in (old, new) for pair in curves.values()):
         return ""
     losses, norms = (max(abs(old[step][i] / new[step][i] - 1) for step in old) for i in (0, 1))
@@ -176,9 +176,9 @@ def largest(old, new):
 
 
 def first_difference(old, new):
-    """What differs, in one line; None when nothing does."""
+    """The first difference, in one line; None if there is none."""
     if isinstance(old, str) or isinstance(new, str):
-        return f"old: {old if isinstance(old, str) else 'ends well'}; new: {new if isinstance(new, str) else 'ends well'}"
+        return f"old: {old if isinstance(old, str) else 'succeeded'}; new: {new if isinstance(new, str) else 'succeeded'}"
     for part in old:
         if part.endswith("curve"):
             for step in sorted(old[part].keys() | new[part].keys()):
@@ -190,11 +190,11 @@ def first_difference(old, new):
                 names = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
                 if names:
                     return f"{part}, {step}: {len(names)} of {len(a)} tensors, {', '.join(names[:3])}"
-    return None if old["curve"] and all(old["state"].values()) else "the runs left no losses or no tensors to compare"
+    return None if old["curve"] and all(old["state"].values()) else "the runs wrote no losses or no tensors to compare"
 
 
 def is_within(old, new, limit):
-    """Whether every loss and gradient norm of one side is that of the other up to a relative difference of `limit`."""
+    """Whether all losses and gradient norms of the two sides are equal up to a relative difference of `limit`."""
     if isinstance(old, str) or isinstance(new, str):
         return False
     curves = [part for part in old if part.endswith("curve")]
@@ -205,7 +205,7 @@ def is_within(old, new, limit):
 
 
 class Tally:
-    """Counts the runs that are the same and those that are within the limit, and prints a line for each."""
+    """Counts the equal runs and those within the limit, and prints a line for each run."""
 
     def __init__(self, limit):
         self.limit, self.runs, self.same, self.within = limit, 0, 0, 0
@@ -226,9 +226,9 @@ def compare_across(sides, chosen, tally):
     with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
         for saver, resumer in (sides, sides[::-1]):
             for name in chosen:
-                tally.add(f"{name}, saved by {saver.name}, continued by {resumer.name}",
+                tally.add(f"{name}, saved by {saver.name}, resumed by {resumer.name}",
                           *across(saver, resumer, name, pathlib.Path(folder)))
-    return tally.exit_code("runs continue with the same bits")
+    return tally.exit_code("runs resume with the same bits")
 
 
 def main():
@@ -243,16 +243,16 @@ def main():
     chosen = options.only or list(RESUMED if options.across else JOBS)
     unknown = [name for name in chosen if name not in JOBS]
     if unknown:
-        sys.exit(f"same_bits: error: unknown job {', '.join(unknown)}; the jobs are: {', '.join(JOBS)}")
+        sys.exit(f"same_bits: error: unknown job {', '.join(unknown)}; known jobs: {', '.join(JOBS)}")
     if options.list:
         print("\n".join(JOBS))
         return 0
     if not options.old or not options.new:
-        parser.error("two commits or folders are needed; '.' is this tree")
+        parser.error("give two commits or folders to compare; '.' is this tree")
     sides = [side_of(options.old), side_of(options.new)]
     missing = [str(side.titan) for side in sides if not side.titan.exists()]
     if missing:
-        sys.exit(f"same_bits: error: {missing[0]} is not built; start tools/setup.sh")
+        sys.exit(f"same_bits: error: {missing[0]} is not built; run tools/setup.sh in that tree")
     if options.across:
         return compare_across(sides, chosen, Tally(options.within))
     tally = Tally(options.within)

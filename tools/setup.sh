@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Makes this clone ready: Debian packages, .venv with the pinned wheels, CMake configure and build.
-# Used by run_train.sh and run_tests.sh. Does only what is missing, so it may be called at any time, from anywhere.
+# Prepares this clone: Debian packages, .venv with the pinned wheels, CMake configuration and build. Does only what is
+# missing, so it can be called at any time, from any folder. run_train.sh and run_tests.sh call it.
 #
 #   tools/setup.sh                    the program and every plugin
 #   tools/setup.sh --for-job ARG...   the program and the plugins of one job; ARG... as for `titan train`
-#   tools/setup.sh --plugins NAME...  the program and these plugins (`titan list` names them)
-#   tools/setup.sh --test             everything, also what the tests need: their wheels and every build target
-#   --cuda                            also the cuda plugin's own kernels, by nvcc; remembered for later calls
-#   --torch VERSION                   this LibTorch, of sdk/torch_versions.txt; remembered for later calls
-#   --quiet                           says nothing when nothing is to be done
-#   --ranks N                         before --for-job: of how many ranks
+#   tools/setup.sh --plugins NAME...  the program and these plugins (`titan list` shows the names)
+#   tools/setup.sh --test             every build target, and the packages that the tests compare with
+#   --cuda                            also compile the CUDA plugin's kernels with nvcc; later calls do so too
+#   --torch VERSION                   use this LibTorch, one of sdk/torch_versions.txt; later calls do so too
+#   --quiet                           print nothing when everything is up to date
+#   --ranks N                         number of ranks of the job; before --for-job
 #
-# TITAN_TORCH_ROOT  a LibTorch that is already there (the folder with lib/ and include/): running then needs no wheel
-# TITAN_PYTHON      the Python that makes .venv; by default the first fit one of `python3` and /usr/bin/python3
+# TITAN_TORCH_ROOT  an installed LibTorch (the folder with lib/ and include/) to use instead of the torch wheel
+# TITAN_PYTHON      the Python that makes .venv; default: the first suitable one of `python3` and /usr/bin/python3
 set -euo pipefail
 
 readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
@@ -24,10 +24,10 @@ run_wheels=() header_wheels=()
 
 usage() { sed -n '2,16s/^# \{0,1\}//p' "$0"; }
 
-# One line of progress: step, seconds since the start, what is being done.
+# say STEP TEXT: prints one line of progress with the step and the seconds since the start.
 say() { printf '[%s/4 %4ds] %s\n' "$1" "$SECONDS" "$2"; }
 
-# fail WHAT ADVICE...: the last words of this script.
+# fail WHAT ADVICE...: prints the error and the advice, and exits.
 fail() {
   {
     printf '\nsetup: error: %s\n' "$1"
@@ -37,24 +37,24 @@ fail() {
   exit 1
 }
 
-# fail_with_log LOG WHAT ADVICE...: the same, after the end of a step's log.
+# fail_with_log LOG WHAT ADVICE...: like fail, after the last lines of a step's log.
 fail_with_log() {
   local log=$1
   shift
   {
-    printf '\n--- the end of %s\n' "$log"
+    printf '\n--- last lines of %s\n' "$log"
     tail -n 30 "$log"
     printf -- '---\n'
   } >&2
-  fail "$@" "the whole log: $PWD/$log"
+  fail "$@" "full log: $PWD/$log"
 }
 
-# await PID STEP LABEL: waits for a step in the background, with a sign of life twice a minute.
+# await PID STEP LABEL: waits for a background step and prints a line every 30 seconds meanwhile.
 await() {
   local next=$((SECONDS + 30))
   while kill -0 "$1" 2>/dev/null; do
     if ((SECONDS >= next)); then
-      say "$2" "$3: still at it"
+      say "$2" "$3: still running"
       next=$((SECONDS + 30))
     fi
     sleep 0.1
@@ -62,7 +62,7 @@ await() {
   wait "$1"
 }
 
-# An interrupted dpkg needs repair by hand, so a running apt-get is waited for; pip can be stopped at any point.
+# Waits for a running apt-get, because an interrupted dpkg needs repair by hand. pip can be stopped at any point.
 clean_up() {
   [[ -z $test_pip_pid ]] || kill "$test_pip_pid" 2>/dev/null || true
   if [[ -n $apt_pid ]] && kill -0 "$apt_pid" 2>/dev/null; then
@@ -75,14 +75,14 @@ clean_up() {
 
 find_missing_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    "$quiet" || printf 'setup: no dpkg here: see %s for what the build needs\n' "$packages_file" >&2
+    "$quiet" || printf 'setup: this system has no dpkg; install the equivalents of the packages in %s yourself\n' "$packages_file" >&2
     return
   fi
   local name known wanted=()
   while read -r name _; do
     [[ -z $name || $name == '#'* ]] || wanted+=("$name")
   done <"$packages_file"
-  # Fails when a name is unknown to dpkg, and still lists the others.
+  # dpkg-query fails when it does not know a name, but still lists the others.
   known=$'\n'$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null || true)$'\n'
   for name in "${wanted[@]}"; do
     [[ $known == *$'\n'"ii $name"$'\n'* ]] || missing+=("$name")
@@ -93,11 +93,12 @@ hash_of() { sha256sum "$@" | sha256sum | cut -d ' ' -f 1; }
 
 torch_versions() { awk '/^[0-9]/ { print $1 }' "$versions" | paste -sd ' '; }
 
-# Chooses the LibTorch: that of TITAN_TORCH_ROOT, of --torch now or earlier, or the first of the table. Reads its row.
+# Chooses the LibTorch and reads its row of the table. In this order: TITAN_TORCH_ROOT, --torch of this call, --torch of
+# an earlier call, the first row.
 choose_torch() {
   if [[ -n ${TITAN_TORCH_ROOT:-} ]]; then
-    find_torch || fail "TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT holds no LibTorch" \
-      "it must name the folder that holds lib/libtorch_cpu.so and include/ATen; or unset it to use the wheel"
+    find_torch || fail "TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT contains no LibTorch" \
+      "set it to a folder that contains lib/libtorch_cpu.so and include/ATen, or unset it to use the torch wheel"
     torch=$(awk '/^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) / { printf "%s%s", dot, $3; dot = "." }' \
       "$torch_root/include/torch/headeronly/version.h")
   elif [[ -z $torch && -f build/.titan-torch ]]; then
@@ -113,13 +114,13 @@ choose_torch() {
     ! "$remember_torch" || echo "$torch" >build/.titan-torch
     return
   done < <(grep '^[0-9]' "$versions")
-  fail "LibTorch $torch is none that Titan is built and tested with" "there are: $(torch_versions)"
+  fail "LibTorch $torch is not supported" "choose a supported version with --torch or TITAN_TORCH_ROOT: $(torch_versions)"
 }
 
-# A stamp holds the hash of the file that was carried out.
+# is_stamped FILE TEXT: whether the stamp FILE of a finished step contains TEXT.
 is_stamped() { [[ -f $1 && $(<"$1") == "$2" ]]; }
 
-# A GPU is here, or will be.
+# Whether this machine has a GPU, or --cuda was given.
 wants_cuda() { [[ -e /dev/nvidiactl ]] || cuda_wanted; }
 
 run_stamp() { printf '%s%s' "${run_wheels[*]}" "$(wants_cuda && echo ' and their dependencies' || true)"; }
@@ -152,7 +153,7 @@ find_torch() {
   return 1
 }
 
-# Arrow's libraries come with the pyarrow wheel; the dataset `parquet` is built where they are.
+# Arrow's libraries come with the pyarrow wheel. The dataset `parquet` is built only if they are installed.
 arrow_folder() { printf '%s\n' .venv/lib/python3.*/site-packages/pyarrow | grep -v '[*]' || true; }
 
 cuda_wanted() { [[ -f build/.titan-cuda ]]; }
@@ -166,8 +167,8 @@ needs_configure() {
     ! is_stamped "build/$preset/.titan-configured" "$(configure_key)"
 }
 
-# The plugins of the job that can be built here, as the program tells once it is built. What is wrong with the job it will
-# say itself when it is started.
+# The plugins of the job that this tree can build. The program lists them, so it must be built first. Mistakes in the job
+# are ignored here; `titan train` reports them.
 job_plugins() {
   "build/$preset/bin/titan" list --ranks "$ranks" --for-job "${job[@]}" 2>/dev/null | awk 'NR > 1 { print $3 }' | sort -u |
     while read -r name; do
@@ -175,13 +176,13 @@ job_plugins() {
     done || true
 }
 
-# Arrow is a wheel of its own: the plugin that reads Parquet can be built as soon as it is there.
+# Whether Arrow must be installed: the plugin that reads Parquet needs it.
 wants_arrow() {
   [[ -z $(arrow_folder) ]] || return 1
   "$with_test" || [[ " ${plugins[*]} " == *' parquet_dataset '* ]]
 }
 
-# Targets that ninja can build now. Those of a job need the program first.
+# Targets that ninja can build now. The plugins of a job are known only after the program is built.
 targets() {
   case $scope in
     test) printf 'all\n' ;;
@@ -223,7 +224,7 @@ become_root() {
     local line="sudo sh -c '$install'"
     command -v sudo >/dev/null || line="su -c '$install'"
     fail "${#missing[@]} Debian packages are missing, and installing them needs root" \
-      "run this, then start again:" "" "$line"
+      "run this line, then the same command again:" "" "$line"
   fi
 }
 
@@ -234,21 +235,22 @@ apt_install() {
 
 apt_failed() {
   fail_with_log "$logs/apt.log" "apt-get could not install the Debian packages" \
-    "missing: ${missing[*]}" "mend what apt-get says above (often the network or its list of sources), then start again"
+    "missing: ${missing[*]}" \
+    "fix what apt-get reports above (often the network or the package sources), then run the same command again"
 }
 
 start_packages() {
   if ((${#missing[@]} == 0)); then
-    say 1 "Debian packages: all there"
+    say 1 "Debian packages: nothing to install"
     return
   fi
   become_root
   say 1 "Debian packages: installing ${missing[*]}"
   : >"$logs/apt.log"
-  # Old lists may still do: only what apt-get cannot install is an error.
+  # The old package lists may suffice, so only a failed installation is an error.
   "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update >>"$logs/apt.log" 2>&1 </dev/null ||
-    say 1 "Debian packages: apt-get update failed, trying with the lists of last time"
-  # pip can work beside apt-get as soon as there is a Python that makes environments.
+    say 1 "Debian packages: apt-get update failed, continuing with the existing package lists; log: $logs/apt.log"
+  # With a Python that can make environments, pip runs in parallel with apt-get.
   if ! find_python; then
     apt_install python3-venv || apt_failed
   fi
@@ -258,9 +260,9 @@ start_packages() {
 
 finish_packages() {
   [[ -n $apt_pid ]] || return 0
-  await "$apt_pid" 1 "Debian packages" || { apt_pid=''; apt_failed; }
+  await "$apt_pid" 1 "Debian packages (log: $logs/apt.log)" || { apt_pid=''; apt_failed; }
   apt_pid=''
-  say 1 "Debian packages: done"
+  say 1 "Debian packages: installed"
 }
 
 # ---- step 2: wheels --------------------------------------------------------------------------------------------------
@@ -282,90 +284,90 @@ PY
 
 make_venv() {
   ! .venv/bin/python -c 'import pip' 2>/dev/null || return 0
-  find_python || fail "no fit Python was found: LibTorch $torch needs 3.$min_python_minor to 3.$max_python_minor with venv" \
-    "install python3-venv, or name such a Python in TITAN_PYTHON, or choose with --torch among: $(torch_versions)"
+  find_python || fail "no suitable Python found: LibTorch $torch needs Python 3.$min_python_minor to 3.$max_python_minor with venv" \
+    "install python3-venv, set TITAN_PYTHON to such a Python, or choose another LibTorch with --torch: $(torch_versions)"
   rm -f .venv/.titan-*
   "$python" -m venv --clear .venv >"$logs/venv.log" 2>&1 ||
-    fail_with_log "$logs/venv.log" "$python could not make the environment .venv" \
-      "install python3-venv, or name another Python in TITAN_PYTHON"
+    fail_with_log "$logs/venv.log" "$python could not create the environment .venv" \
+      "install python3-venv, or set TITAN_PYTHON to another Python"
 }
 
-# Without byte-compiling: running Titan starts no Python, and the tests' imports compile what they touch.
+# Does not byte-compile: Titan runs no Python, and the tests compile the modules that they import.
 pip_install() {
   .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile --only-binary :all: "$@"
 }
 
-# pip_now WHAT ARG...: the same in view of the user, or the end.
+# pip_now WHAT ARG...: like pip_install, in the foreground; exits with an error if pip fails.
 pip_now() {
   local what=$1
   shift
   pip_install "${pip_flags[@]}" "$@" ||
     fail "pip could not install $what" \
-      "mend what pip says above (often the network or a full disk), then start again"
+      "fix what pip reports above (often the network or a full disk), then run the same command again"
 }
 
 install_run_wheels() {
   if [[ -n ${TITAN_TORCH_ROOT:-} ]]; then
-    say 2 "wheels: none for running, LibTorch is $TITAN_TORCH_ROOT"
+    say 2 "wheels: no LibTorch to download, using TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT"
     return
   fi
   if ! needs_run_wheels; then
-    say 2 "wheels: LibTorch is there"
+    say 2 "wheels: LibTorch $torch is installed"
     return
   fi
-  local size='some 545 MB' deps=(--no-deps)
-  ! wants_cuda || size='with the libraries for GPUs, some 2.5 GB' deps=()
-  say 2 "wheels: LibTorch $torch into .venv ($size to download)"
+  local size='about 545 MB' deps=(--no-deps)
+  ! wants_cuda || size='about 2.5 GB with the CUDA libraries' deps=()
+  say 2 "wheels: downloading LibTorch $torch into .venv ($size)"
   make_venv
   pip_now "${run_wheels[*]}" "${deps[@]}" "${run_wheels[@]}"
-  find_torch || fail "the torch wheel brought no lib/libtorch_cpu.so" "remove .venv and start again"
+  find_torch || fail "the torch wheel contains no lib/libtorch_cpu.so" "remove the folder $PWD/.venv, then run the same command again"
   run_stamp >.venv/.titan-run-wheels
-  say 2 "wheels: done"
+  say 2 "wheels: LibTorch $torch is installed"
 }
 
-# The cuda plugin is compiled where these are.
+# The CUDA plugin is compiled only if these headers are installed.
 install_header_wheels() {
   needs_header_wheels || return 0
-  say 2 "wheels: headers of CUDA and NCCL into .venv (some 215 MB to download)"
+  say 2 "wheels: downloading the headers of CUDA and NCCL into .venv (about 215 MB)"
   make_venv
   pip_now "${header_wheels[*]}" --no-deps "${header_wheels[@]}"
   echo "${header_wheels[*]}" >.venv/.titan-header-wheels
 }
 
-# The build looks for this one of the tests' wheels, so it comes first.
+# The configuration looks for Arrow, so it is installed before the other wheels of the tests.
 install_arrow() {
   wants_arrow || return 0
-  say 2 "wheels: Arrow into .venv"
+  say 2 "wheels: downloading Arrow into .venv"
   make_venv
   pip_now pyarrow --no-deps "$(grep -m1 '^pyarrow==' "$test_wheels")"
 }
 
-# The referees are large and the build does not need them: they are fetched beside it.
+# The packages that the tests compare with are large and the build does not need them: pip installs them during the build.
 start_test_wheels() {
   needs_test_wheels || return 0
-  say 2 "wheels: the tests' referees into .venv, while the build goes on (some 2.5 GB to download)"
+  say 2 "wheels: downloading the packages that the tests compare with into .venv during the build (about 2.5 GB)"
   make_venv
   pip_install --progress-bar off "torch==$torch" -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
   test_pip_pid=$!
 }
 
-# Chat templates of real models, which the tests render. They are fetched once.
+# Chat templates of published models, which the tests render. They are downloaded once.
 fetch_chat_templates() {
   needs_chat_templates || return 0
-  say 2 "chat templates: of models, for the tests (77 MB to download)"
+  say 2 "chat templates: downloading those of published models, for the tests (77 MB)"
   make_venv
   .venv/bin/python tools/fetch_chat_templates.py "$chat_templates" ||
-    say 2 "chat templates: not fetched, for the reason above; the tests that render them will be skipped"
+    say 2 "chat templates: not downloaded, see the error above; the tests that render them will be skipped"
 }
 
 finish_test_wheels() {
   [[ -n $test_pip_pid ]] || return 0
-  await "$test_pip_pid" 2 "wheels" ||
+  await "$test_pip_pid" 2 "wheels of the tests (log: $logs/pip_test.log)" ||
     { test_pip_pid=''; fail_with_log "$logs/pip_test.log" "pip could not install $test_wheels" \
-      "mend what pip says above (often the network or a full disk), then start again: what was done is kept"; }
+      "fix what pip reports above (often the network or a full disk), then run the same command again; finished steps are kept"; }
   test_pip_pid=''
   echo "$torch $(hash_of "$test_wheels")" >.venv/.titan-test-wheels
-  say 2 "wheels: the tests' referees are done"
+  say 2 "wheels: the packages that the tests compare with are installed"
 }
 
 # ---- steps 3 and 4: CMake --------------------------------------------------------------------------------------------
@@ -380,11 +382,12 @@ configure() {
   ! cuda_wanted || flags+=(-DTITAN_CUDA=ON -DTITAN_CUDA_KERNELS=ON)
   cmake --fresh --preset "$preset" "${flags[@]}" >"$logs/configure.log" 2>&1 </dev/null ||
     fail_with_log "$logs/configure.log" "cmake could not configure the build" \
-      "mend what cmake says above, then start again"
+      "fix what cmake reports above, then run the same command again"
   configure_key >"build/$preset/.titan-configured"
 }
 
-# Ninja's lines become one line of progress, on a terminal always the same one; all else is passed on.
+# Turns ninja's status lines into one line of progress, which a terminal overwrites and a file gets every 15 seconds.
+# Other lines pass unchanged.
 show_progress() {
   local line finished total elapsed last=0
   while IFS= read -r line; do
@@ -411,18 +414,19 @@ run_ninja() {
   local target_list
   mapfile -t target_list < <(targets)
   NINJA_STATUS='@%f %t %e ' ninja -C "build/$preset" "${target_list[@]}" </dev/null 2>&1 | show_progress ||
-    fail "the build failed; the compiler's first message above says where" \
-      "mend it and start again; if the compiler was killed, memory ran out: set CMAKE_BUILD_PARALLEL_LEVEL=1"
+    fail "the build failed; the first compiler error above shows where" \
+      "after a fix, run the same command again; finished files are not compiled again" \
+      "if the compiler was killed, memory ran out: first run  ninja -C $PWD/build/$preset -j 1 ${target_list[*]}"
 }
 
 build() {
   local what='the program'
   [[ $scope != all ]] || what+=' and all plugins'
   [[ $scope != test ]] || what='everything'
-  say 4 "build: $what"
+  say 4 "build: $what (the first time 2 to 8 minutes on 2 cores, then only what changed)"
   run_ninja
   [[ $scope == job ]] || return 0
-  # A flavor is known when its model can be asked: once more after the first plugins.
+  # The flavors of a model are known once its plugin is built, so the plugins are listed again until none is new.
   local before=none
   while
     mapfile -t plugins < <(job_plugins)
@@ -433,7 +437,7 @@ build() {
       install_arrow
       configure
     fi
-    ! has_work || { say 4 "build: the plugins of the job: ${plugins[*]}"; run_ninja; }
+    ! has_work || { say 4 "build: plugins of the job: ${plugins[*]}"; run_ninja; }
   done
 }
 
@@ -452,7 +456,7 @@ main() {
     esac
     shift
   done
-  # Both count from where the caller stands.
+  # Both may be relative to the caller's folder.
   [[ -z ${TITAN_TORCH_ROOT:-} || $TITAN_TORCH_ROOT == /* ]] || TITAN_TORCH_ROOT=$PWD/$TITAN_TORCH_ROOT
   [[ ${TITAN_PYTHON:-} != */* || $TITAN_PYTHON == /* ]] || TITAN_PYTHON=$PWD/$TITAN_PYTHON
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -461,7 +465,7 @@ main() {
   ! "$cuda" || touch build/.titan-cuda
   choose_torch
   exec 9>build/.setup.lock
-  flock -n 9 || { printf 'setup: another setup is at work in this clone, waiting for it\n'; flock 9; }
+  flock -n 9 || { printf 'setup: waiting for another setup of this clone to finish\n'; flock 9; }
 
   find_missing_packages
   if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_header_wheels && ! needs_test_wheels && ! needs_chat_templates && find_torch &&
@@ -484,7 +488,7 @@ main() {
   configure
   build
   finish_test_wheels
-  printf 'setup: ready after %d s; the program is %s (export PATH="%s:$PATH")\n' \
+  printf 'setup: ready after %d s; the program is %s; to call it as "titan": export PATH="%s:$PATH"\n' \
     "$SECONDS" "build/$preset/bin/titan" "$PWD/build/$preset/bin"
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the documentation as a site that needs no server: tools/site.sh [FOLDER], build/site without one.
-# The first call makes .venv-site, downloads the packages of requirements-site.txt and installs Debian's doxygen; later ones need
-# no network. --links also checks every link that leads out of the site.
+# Builds the documentation as a site that needs no server: tools/site.sh [--links] [FOLDER]. FOLDER: build/site by default.
+# The first call makes .venv-site, downloads the packages of requirements-site.txt and installs Debian's doxygen; later calls need
+# no network. --links checks the links that lead out of the site instead of building it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ out=build/site builder=html
 for word in "$@"; do
   case $word in
     --links) builder=linkcheck ;;
-    -*) printf 'error: unknown option %s; see the head of tools/site.sh\n' "$word" >&2; exit 2 ;;
+    -*) printf "error: unknown option '%s'; usage: tools/site.sh [--links] [FOLDER]\n" "$word" >&2; exit 2 ;;
     *) out=$word ;;
   esac
 done
@@ -22,10 +22,10 @@ if ! command -v doxygen >/dev/null; then
   as_root=()
   ((EUID == 0)) || as_root=(sudo)
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends doxygen >/dev/null ||
-    { printf 'error: doxygen is missing; install it, as by: apt-get install doxygen\n' >&2; exit 1; }
+    { printf 'error: doxygen is missing and could not be installed; install it, for example: apt-get install doxygen\n' >&2; exit 1; }
 fi
 mkdir -p docs/made
-# the headers of the sdk as XML, which Breathe makes pages of
+# writes the sdk's headers as XML, from which Breathe makes pages
 doxygen - <<'END'
 PROJECT_NAME = Titan
 INPUT = sdk/include/titan

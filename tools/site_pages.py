@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the pages that only the site has: the purpose of each file by room, from its first comment; the error messages that tests expect; a
-page for each header of the sdk, which Breathe fills. docs/conf.py calls it. Standard library only.
+"""Writes the pages that only the site has: the purpose of each file, by folder, from its first comment; the error messages that tests
+expect; a page for each header of the sdk, which Breathe fills. docs/conf.py calls it. Standard library only.
 
     tools/site_pages.py FOLDER
 """
@@ -21,7 +21,7 @@ def tracked(folder):
 
 
 def first_comment(path):
-    """Its first paragraph, as running text; empty if the file begins with code."""
+    """The first paragraph of a file's first comment, as running text; empty if the file begins with code."""
     found = re.match(r"((?://(?!/).*\n)+)", (ROOT / path).read_text(errors="replace"))
     if not found:
         return ""
@@ -34,7 +34,7 @@ def cell(text):
 
 
 def rooms_of(area):
-    """{folder: {stem: (names, purpose)}} of an area."""
+    """{folder: {stem: (file names, purpose)}} of an area."""
     rooms = {}
     for path in tracked(area):
         folder, _, name = path.rpartition("/")
@@ -42,14 +42,14 @@ def rooms_of(area):
         if dot + end not in SOURCES or path.startswith("sdk/template/"):
             continue
         names, purpose = rooms.setdefault(folder, {}).get(stem, ([], ""))
-        # the header's comment is the contract, a source's only stands in for it
+        # a header's comment is preferred; a source's is used if the header has none
         text = first_comment(path)
         rooms[folder][stem] = ([*names, name], text if end == "h" and text else purpose or text)
     return rooms
 
 
 def introductions():
-    """What docs/internals/architecture.md says of a folder."""
+    """{folder: its description in docs/internals/architecture.md}"""
     text = (ROOT / "docs/internals/architecture.md").read_text()
     return {folder.rstrip("/"): says for folder, says in re.findall(r"^\| `([\w/]+/)`[^|]*\| ([^|]*) \|", text, re.M)}
 
@@ -69,7 +69,7 @@ def area_page(area, title):
 
 
 def errors_page():
-    text = "# Error messages\n\nThese are the messages that the tests expect, word for word. Each begins with what failed and ends with what to do.\n"
+    text = "# Error messages\n\nThe messages that the tests expect, word for word. Each begins with the failure and ends with the next action.\n"
     for group, title in ERRORS.items():
         text += f"\n## {title}\n"
         for path in tracked(f"tests/golden/errors/{group}_*"):
@@ -79,12 +79,12 @@ def errors_page():
 
 
 def api_pages(folder):
-    """api.md lists the headers by folder; api/<header>.md has the declarations of one."""
+    """Writes api.md, which lists the headers by folder, and api/<header>.md with the declarations of each."""
     by_room = {}
     for path in tracked("sdk/include/titan"):
         header = path.removeprefix("sdk/include/")
         by_room.setdefault(header.rpartition("/")[0], []).append((header, first_comment(path)))
-    text = "# Headers of the sdk\n\nThe public interface for plugins. A page has all declarations of a header with their contracts.\n"
+    text = "# Headers of the sdk\n\nThe public interface for plugins. Each page has all declarations of a header with their contracts.\n"
     (folder / "api").mkdir(exist_ok=True)
     for room, headers in sorted(by_room.items()):
         text += f"\n## {room}/\n\n| header | purpose |\n|---|---|\n"
@@ -96,7 +96,7 @@ def api_pages(folder):
 
 
 def name_files_by_path(xml):
-    """Doxygen's index names a file without its folder, and several headers share a name; Breathe looks for the name."""
+    """Replaces file names by paths in Doxygen's index: several headers share a name, and Breathe looks them up by name."""
     index = xml / "index.xml"
     if not index.exists():
         return

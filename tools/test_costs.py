@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What each test costs, in CPU seconds at reference speed (tools/cost_unit.py), and the sums that are held to a budget.
+"""Measures the cost of each test in CPU seconds at reference speed (tools/cost_unit.py), and sums them for the budget.
 
     tools/test_costs.py measure                 runs every test; writes tests/costs.json
-    tools/test_costs.py measure -R REGEX        runs these alone, and changes their rows
+    tools/test_costs.py measure -R REGEX        runs only the matching tests and changes their rows
     tools/test_costs.py write                   writes docs/results/test_costs.md from tests/costs.json
 
-A cost is that of a test's process and of all processes it started and waited for. `measure` also notes the cost of each
-method of a Python test. tests/costs.json is what tools/test_slices.py cuts the tests by; tests/cost_budget.json has the most that
-each tier may cost, which the test tools.test_costs holds it to.
+The cost of a test includes all processes that its process starts and waits for. `measure` also records the cost of each method of
+a Python test. tools/test_slices.py splits the tests by tests/costs.json. tests/cost_budget.json limits the cost of each tier
+(everyday, thorough); the test tools.test_costs checks it.
 """
 
 import argparse
@@ -30,7 +30,7 @@ BUILD = ROOT / "build/release"
 COSTS = test_slices.COSTS
 BUDGET = ROOT / "tests/cost_budget.json"
 MOST = 40
-# cases that cost less are not listed
+# cases cheaper than this are not listed
 SMALL = 1.0
 
 
@@ -51,7 +51,7 @@ class Measurement:
         self.log.write_text("")
 
     def run(self, test):
-        """Runs one test and notes the CPU seconds of its process and of those that it waited for."""
+        """Runs one test and records the CPU seconds of its process and of the processes that it waited for."""
         name, properties = test["name"], test["properties"]
         environment = dict(os.environ, **dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", [])))
         command = list(test["command"])
@@ -80,7 +80,7 @@ def measure(arguments):
     tests = test_slices.all_tests(BUILD)
     wanted = [test for test in tests if re.search(arguments.tests or "", test["name"])]
     if not wanted:
-        sys.exit(f"test_costs: error: no test has a name that '{arguments.tests}' matches")
+        sys.exit(f"test_costs: error: no test name matches '{arguments.tests}'; `ctest --test-dir build/release -N` lists all")
     measurement = Measurement()
     first = cost_unit.median_factor()
     # fixtures run first, and tests that hold a resource lock run one at a time
@@ -96,7 +96,7 @@ def measure(arguments):
     methods = {name: {method: seconds / factor for method, seconds in rows.items()} for name, rows in measurement.methods.items()}
     note(costs, methods, factor, {test["name"] for test in tests})
     if measurement.failed:
-        sys.exit(f"test_costs: error: {', '.join(measurement.failed)} failed, see {measurement.log}; they keep their rows")
+        sys.exit(f"test_costs: error: {', '.join(measurement.failed)} failed and keep their rows; output: {measurement.log}")
 
 
 def note(costs, methods, factor, existing):
@@ -133,11 +133,11 @@ def page():
         rows.append((name, f"{cost:.1f}", "thorough" if name in thorough else "everyday",
                      ", ".join(f"{method.split('.')[-1].removeprefix('test_')} {seconds:.0f}" for method, seconds in methods)))
     return (f"# What the tests cost\n\nWritten by `tools/test_costs.py write` from tests/costs.json, which `tools/test_costs.py measure` wrote: "
-            f"CPU seconds at reference speed (`tools/cost_unit.py`; this host took {written['host_factor']:.2f} times as many). "
-            "./run_tests.sh runs the everyday tests; tests/thorough.txt names the others. The budget is that of tests/cost_budget.json, "
-            "which the test tools.test_costs asserts.\n\n"
-            + table(["kind", "everyday", "thorough"], by_kind) + f"\n\nThe {len(dearest)} dearest:\n\n"
-            + table(["test", "CPU s", "tier", "its dearest cases"], rows) + "\n")
+            f"CPU seconds at reference speed (`tools/cost_unit.py`; the measuring host took {written['host_factor']:.2f} times as many). "
+            "./run_tests.sh runs the everyday tests; tests/thorough.txt names the others. The budget is in tests/cost_budget.json; "
+            "the test tools.test_costs checks it.\n\n"
+            + table(["kind", "everyday", "thorough"], by_kind) + f"\n\nThe {len(dearest)} most expensive tests:\n\n"
+            + table(["test", "CPU s", "tier", "its most expensive cases"], rows) + "\n")
 
 
 def main():

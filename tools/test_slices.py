@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Cuts all tests into N parts of even cost, always the same way: what ./run_tests.sh --slice K/N runs.
+"""Splits all tests into N slices of equal cost, always the same way. ./run_tests.sh --slice K/N runs one of them.
 
-    tools/test_slices.py 2/8                      the numbers of part 2, as ctest -I takes them
-    tools/test_slices.py 2/8 --names              its names
-    tools/test_slices.py 2/8 --and-touched        and the thorough tests of what changed (tools/touched_tests.py)
-    tools/test_slices.py 2/8 --not-in RESULTS...  less the tests that ctest's JUnit files RESULTS have: what .ci/run adds
-    tools/test_slices.py --everyday-and NAME...   the everyday suite and these
-    tools/test_slices.py --oldest                 the part, as K/8, whose row in docs/results/long_checks.md is the oldest
+    tools/test_slices.py 2/8                      test numbers of slice 2, in the form of ctest -I
+    tools/test_slices.py 2/8 --names              test names instead of numbers
+    tools/test_slices.py 2/8 --and-touched        adds the thorough tests of the changed folders (tools/touched_tests.py)
+    tools/test_slices.py 2/8 --not-in RESULTS...  leaves out the tests that are in RESULTS, JUnit files of ctest (.ci/run)
+    tools/test_slices.py --everyday-and NAME...   the everyday suite and these tests
+    tools/test_slices.py --oldest                 the slice, as K/8, whose row in docs/results/long_checks.md is the oldest
 
 Costs are the CPU seconds of tests/costs.json (written by tools/test_costs.py measure); a test that is not in it counts as a
-tenth of a second. ctest itself adds the installation to a part whose tests need it.
+tenth of a second. ctest itself adds the fixture that installs Titan to a slice whose tests need it.
 """
 
 import argparse
@@ -24,12 +24,12 @@ import touched_tests
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COSTS = ROOT / "tests/costs.json"
 PAGE = ROOT / "docs/results/long_checks.md"
-COUNT = 8  # parts; tools/long_checks.sh has a row for each
-SMALL = 0.1  # CPU seconds of a test that has no row
+COUNT = 8  # slices; tools/long_checks.sh has a row for each
+SMALL = 0.1  # assumed CPU seconds of a test that has no row
 
 
 def slices(names, costs, count):
-    """Indices of `names`, cut into `count` lists: the dearest first, each into the list that costs least so far."""
+    """Distributes the indices of `names` over `count` lists: the most expensive first, each into the cheapest list so far."""
     parts, sums = [[] for _ in range(count)], [0.0] * count
     for index in sorted(range(len(names)), key=lambda i: (-costs.get(names[i], SMALL), names[i])):
         least = min(range(count), key=lambda part: (sums[part], part))
@@ -39,7 +39,7 @@ def slices(names, costs, count):
 
 
 def all_tests(build):
-    """What ctest knows of each test; its properties as a dictionary."""
+    """ctest's description of each test, with the properties as a dictionary."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
     tests = json.loads(shown.stdout)["tests"]
     for test in tests:
@@ -52,7 +52,7 @@ def tests(build):
 
 
 def oldest(page, commits):
-    """The K whose row on the page is the oldest: one that never ran; of several, another one after each commit."""
+    """The K whose row on the page is the oldest, or never ran. Among several, the choice changes with each commit."""
     dates = {}
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
@@ -98,7 +98,7 @@ def main():
         for index in chosen:
             print(names[index])
     elif chosen:
-        # start, end and stride are not used; the numbers behind them are
+        # ctest ignores start, end and stride if they are 0, and runs the numbers after them
         print(",".join(["0", "0", "0", *(str(index + 1) for index in chosen)]))
 
 

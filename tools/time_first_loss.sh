@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Times what a newcomer waits for: from `git clone` to the first line of loss, in new folders and without a compiler cache.
+# Times a newcomer's wait from `git clone` to the first logged loss, in new folders and without a compiler cache.
 #
 #   tools/time_first_loss.sh           three clones of this checkout's HEAD, one after the other
-#   tools/time_first_loss.sh --runs 5  that many
+#   tools/time_first_loss.sh --runs 5  five clones
 #   tools/time_first_loss.sh --torch 2.11.0  with this LibTorch of sdk/torch_versions.txt
 #   tools/time_first_loss.sh --write   also puts the median into README.md, between the marks `first-loss`
 #
-# Debian packages that are installed already are not installed again; the wheels are, by pip from its cache or the network.
+# Installed Debian packages are not installed again. pip installs the wheels again, from its cache or the network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD runs=3 torch= write=false
@@ -27,7 +27,7 @@ for ((run = 1; run <= runs; ++run)); do
   start=$EPOCHREALTIME
   git clone -q "$root" "$folder/$run"
   [[ -z $torch ]] || { mkdir "$folder/$run/build" && echo "$torch" >"$folder/$run/build/.titan-torch"; }
-  # the program goes on for its two steps; what is timed ends with the first line
+  # the program trains two steps; the time ends with the line of the first
   first=$(cd "$folder/$run" && CCACHE_DISABLE=1 ./run_train.sh --training.steps 2 2>"$folder/errors" |
     while IFS= read -r line; do
       [[ $line != 'step:  1 '* ]] || printf '%s %s\n' "$EPOCHREALTIME" "$line"

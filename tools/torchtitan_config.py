@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""A TOML file for Titan from a configuration of torchtitan 0.3, which has none: its configurations are functions in Python.
+"""Converts a configuration of torchtitan 0.3, which is a Python function, to a TOML file for Titan.
 
     torchtitan_config.py --module llama3 --config llama3_8b > job.toml                        in the Python that has torchtitan
     torchtitan_config.py --module llama3 --config llama3_8b --training.steps 100 > job.toml   ... with torchtitan's own flags
-    torchtitan_config.py --module llama3 --config llama3_8b --keep config.json                keeps the configuration
-    torchtitan_config.py --from config.json > job.toml                                        of one that was kept, in any Python
+    torchtitan_config.py --module llama3 --config llama3_8b --keep config.json                saves the configuration as JSON
+    torchtitan_config.py --from config.json > job.toml                                        converts a saved one, in any Python
 
-Most keys kept their names since v0.2.2, whose TOML Titan reads; the others are translated. What has no counterpart and is not
-torchtitan's default is listed at the end of the file, each with its value. Check the file by `titan train --dry-run
---job.config_file job.toml`. Standard library only.
+Most keys have had the same names since v0.2.2, whose TOML files Titan reads; the others are translated. Keys without a counterpart
+whose value is not torchtitan's default are listed, with their values, in comments at the end of the file. Check the file with
+`titan train --dry-run --job.config_file job.toml`. Standard library only.
 """
 
 import dataclasses
 import json
 import sys
 
-# Sections whose keys are Titan's: ours, the keys that are carried over.
+# {section of torchtitan: (Titan's section, keys that have the same name and meaning in both)}
 SAME = {
     "profiler": ("profiling", ("enable_profiling", "save_traces_folder", "profile_freq", "profiler_active", "profiler_warmup",
                                "enable_memory_snapshot", "save_memory_snapshot_folder")),
@@ -42,7 +42,8 @@ SAME = {
     "activation_checkpoint": ("activation_checkpoint", ("preserve_rng_state", "determinism_check", "debug")),
 }
 LOADER = ("num_workers", "persistent_workers", "pin_memory", "prefetch_factor")
-# Keys that have another name or place here: ours, and our value of theirs; None: ours is the default.
+# {(section, key) of torchtitan: (Titan's section, Titan's key, function from torchtitan's value to Titan's)}. A result of None leaves
+# the key at Titan's default.
 MOVED = {
     ("training", "disable_cuda_graphs"): ("compile", "graphs", lambda value: False if value else None),
     ("compile", "enable_async_tensor_parallel"): ("parallelism", "enable_async_tensor_parallel", lambda value: value or None),
@@ -51,7 +52,7 @@ MOVED = {
     ("activation_checkpoint", "force_recompute_mm_shapes_by_fqns"): (
         "activation_checkpoint", "per_op_sac_force_recompute_mm_shapes_by_fqns", lambda value: value),
 }
-# Keys of theirs that say nothing as long as they have these values.
+# Keys of torchtitan without a counterpart, with the values at which they have no effect; other values are listed as not carried over.
 SILENT = {
     "profiler": {"profiler_repeat": None, "profiler_skip_first": None, "profiler_skip_first_wait": None, "memory_snapshot_freq": None,
                  "memory_snapshot_max_entries": 1000000, "trace_post_processor": None},
@@ -63,12 +64,12 @@ SILENT = {
     "validator.dataloader": {"infinite": False},
 }
 MODES = {"FullAC": "full", "SelectiveAC": "selective", "MemoryBudgetAC": "memory_budget"}
-# Parts of the names of classes in a model that a converter put there: our converter.
+# {part of a class name in torchtitan's model that shows that a converter was applied: Titan's converter}
 CONVERTERS = {"Float8": "quantize.linear.float8", "MXFP8": "quantize.linear.mx", "LoRA": "lora", "NVFP4": None}
 
 
 def plain(value):
-    """What JSON can hold of a configuration; a dataclass tells its class."""
+    """A configuration as JSON values; a dataclass becomes an object with an additional key "class"."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {"class": type(value).__qualname__, **{field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}}
     if isinstance(value, dict):
@@ -79,7 +80,7 @@ def plain(value):
 
 
 def classes(value):
-    """Of all dataclasses in a plain value."""
+    """The classes of all dataclasses in a value of plain()."""
     found = {value["class"]} if isinstance(value, dict) and "class" in value else set()
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         found |= classes(item)
@@ -87,11 +88,11 @@ def classes(value):
 
 
 def read_torchtitan(words):
-    """The configuration that torchtitan makes of its own flags."""
+    """The configuration that torchtitan makes from its command line `words`."""
     try:
         from torchtitan.config.manager import ConfigManager  # pylint: disable=import-outside-toplevel
     except ImportError as error:
-        sys.exit(f"torchtitan_config: error: torchtitan 0.3 cannot be imported here ({error}); run this in the Python that has it")
+        sys.exit(f"torchtitan_config: error: cannot import torchtitan 0.3 ({error}); run this script with the Python that has it")
     config = ConfigManager().parse_args(words)
     spec = config.model_spec
     made = {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config) if field.name != "model_spec"}
@@ -99,7 +100,7 @@ def read_torchtitan(words):
 
 
 class Translation:
-    """Sections of a TOML file, and what could not be carried over."""
+    """The sections of a TOML file, and the keys that could not be carried over."""
 
     def __init__(self, config):
         self.sections, self.left = {}, []
@@ -150,7 +151,7 @@ class Translation:
                 self.leave(name, section)
 
     def move(self, name, section):
-        """Carries over the keys of a section that stand in MOVED; those keys."""
+        """Carries over the keys of a section that are in MOVED; returns them."""
         moved = {key: ours for (place, key), ours in MOVED.items() if place == name}
         for key, (place, our_key, value_of) in moved.items():
             self.put(place, our_key, value_of(section.get(key)))
@@ -164,7 +165,7 @@ class Translation:
             if ours:
                 found.append(ours)
             section = ours if ours and "." in ours else f"converter.{ours}"
-            self.leave("model", part, f"its options are set in [{section}]; see `titan describe converter {ours}`" if ours
+            self.leave("model", part, f"set its options in [{section}]; see `titan describe converter {ours}`" if ours
                        else "Titan has no such converter")
         if found:
             self.put("model", "converters", found)
@@ -172,7 +173,8 @@ class Translation:
     def optimizer(self, section):
         groups = section.get("param_groups", [])
         if len(groups) != 1 or groups[0]["pattern"] != ".*":
-            self.leave("optimizer.param_groups", groups, "the last one is carried over; write [optimizer.groups], see docs/guides/optimizers.md")
+            self.leave("optimizer.param_groups", groups,
+                       "only the last one is carried over; write [optimizer.groups], see docs/guides/optimizers.md")
         if groups:
             options = dict(groups[-1]["optimizer_kwargs"])
             self.put("optimizer", "name", groups[-1]["optimizer_name"])
@@ -186,7 +188,7 @@ class Translation:
 
     def data(self, ours, name, section):
         if section.get("class") == "ChatDataLoader.Config":
-            self.leave(name, section["class"], "conversations are the dataset 'messages' here; see docs/start/finetuning.md")
+            self.leave(name, section["class"], "for conversations use the dataset 'messages'; see docs/start/finetuning.md")
             return
         for key in ("dataset", "dataset_path"):
             self.put(ours, key, section.get(key))
@@ -226,7 +228,7 @@ def main():
         keep = words[place + 1:place + 2]
         del words[place:place + 2]
         if not keep:
-            sys.exit("torchtitan_config: error: --keep needs the name of a file")
+            sys.exit("torchtitan_config: error: --keep needs a file name")
     config = read_torchtitan(words)
     if keep:
         with open(keep[0], "w", encoding="utf-8") as file:

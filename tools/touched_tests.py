@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The thorough tests that .ci/run adds to the everyday suite: those of the folders that changed lately.
+"""Lists the thorough tests of the folders that changed lately. .ci/run and ./run_tests.sh --touched add them to the everyday suite.
 
-    tools/touched_tests.py              names, a line each; "all" alone where everything is to be run
-    tools/touched_tests.py --why        with the file that calls for each
+    tools/touched_tests.py              names, one a line; only the word "all" if all thorough tests are needed
+    tools/touched_tests.py --why        each name with a changed file that requires it
 
-Lately: since the newest commit that is older than a day, and what is not committed. tests/rooms.toml says which folder
-calls for which tests; a folder that it does not name calls for all. Without such a commit, in a young or a shallow clone,
-all are run.
+Lately means: since the newest commit that is older than a day, uncommitted changes included. tests/rooms.toml maps folders to
+tests; a folder without a row requires all of them. Without a commit that old (a new repository or a shallow clone), all tests
+are required.
 """
 
 import argparse
@@ -35,10 +35,10 @@ def touched(root, base):
 
 
 def patterns_of(file, rooms):
-    """The tests that a change of this file calls for; "*" stands for any text."""
+    """Patterns of the tests that a change of this file requires; "*" matches any text."""
     path = pathlib.PurePath(file)
     if file.startswith("tests/end_to_end/"):
-        # a test calls for itself, what several of them share for them all
+        # a test requires itself; a module that several tests share requires all of them
         name = f"end_to_end.{path.stem.removesuffix('_test')}"
         return [name, f"{name}.thorough"] if path.stem.endswith("_test") else ["end_to_end.*"]
     for folder in (path, *path.parents):  # the deepest one that has a row
@@ -48,7 +48,7 @@ def patterns_of(file, rooms):
 
 
 def chosen(files, rooms, thorough):
-    """{test: the file that calls for it}"""
+    """{test: the first file that requires it}"""
     result = {}
     for file in files:
         for pattern in patterns_of(file, rooms):
@@ -62,7 +62,7 @@ def thorough_tests(root):
 
 
 def tests_of_changes(root):
-    """{thorough test: the file that calls for it}; None where all are to be run."""
+    """{thorough test: the first changed file that requires it}; None if all are required."""
     try:
         import tomllib
     except ImportError:  # Python 3.10

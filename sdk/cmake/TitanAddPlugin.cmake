@@ -1,21 +1,21 @@
 # titan_add_plugin(<name> VERSION <x.y.z> PROVIDES <kind>:<name>... SOURCES <file>...
 #                  [LIBRARIES <target or library>...] [PROGRAMS <target>...] [TORCH_FREE])
 #
-# Builds <name>.plugin.so with its manifest in the ELF section .titan_plugin. TORCH_FREE: the plugin sees no tensor
-# (tokenizers, datasets, loggers, schedules), links titan::base only and loads under any LibTorch.
-# `titan list` and `titan --help` show the text of plugin.add<T>("name", "text") without opening the plugin: it is copied
-# from the sources into the manifest. Both must be string literals; a command without such a text is an error.
-# PROGRAMS: executables that the plugin starts (titan/program/side_program.h). They are built with it and lie beside it.
-# A plugin that TITAN_STATIC_PLUGINS names is linked into the program instead.
+# Builds <name>.plugin.so with its manifest in the ELF section .titan_plugin. TORCH_FREE: the plugin includes no torch
+# (tokenizers, datasets, loggers, schedules), links only titan::base and loads under any LibTorch.
+# The manifest has a copy of each text of plugin.add<T>("name", "text") in the sources, so that `titan list` and `titan --help`
+# show it without opening the plugin. Both arguments must be string literals; a command without such a text is an error.
+# PROGRAMS: executables that the plugin starts (titan/program/side_program.h). They are built with it, into the same folder.
+# A plugin in TITAN_STATIC_PLUGINS is linked into the program instead.
 #
 # In (set by Titan's own build or by find_package(Titan)): TITAN_SDK_VERSION, TITAN_SDK_ABI,
 # TITAN_SDK_ABI_TORCH_FREE, TITAN_SDK_OPTIONAL, TITAN_TORCH_VERSION,
-# TITAN_TORCH_CUDA, TITAN_PLUGIN_DIRECTORY (where the file goes; default: lib/titan/plugins of the build tree).
+# TITAN_TORCH_CUDA, TITAN_PLUGIN_DIRECTORY (folder of the built file; default: lib/titan/plugins of the build tree).
 
 set(TITAN_MANIFEST_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/plugin_manifest.cpp.in)
 
-# titan_manifest_text(<variable> <plugin> <version> "<provides>" <torch version or none> [<field>...]): the manifest as the
-# inside of a C string literal.
+# titan_manifest_text(<variable> <plugin> <version> "<provides>" <torch version or none> [<field>...]): sets <variable> to the
+# manifest, as the content of a C string literal.
 function(titan_manifest_text variable plugin version provides torch)
   string(REGEX MATCH "^[0-9]+" compiler_major ${CMAKE_CXX_COMPILER_VERSION})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -28,7 +28,7 @@ function(titan_manifest_text variable plugin version provides torch)
     set(cuda ${TITAN_TORCH_CUDA})
   endif()
   set(cuda_archs none)
-  if(TITAN_PLUGIN_CUDA_ARCHS)  # "80 90": of a plugin with kernels of its own, set before it is added
+  if(TITAN_PLUGIN_CUDA_ARCHS)  # such as "80 90"; a plugin with CUDA kernels sets it before titan_add_plugin()
     set(cuda_archs ${TITAN_PLUGIN_CUDA_ARCHS})
   endif()
   set(sanitizer none)
@@ -61,13 +61,13 @@ function(titan_manifest_text variable plugin version provides torch)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# titan_summary_fields(<variable> <plugin> "<provides>" "<sources>"): the fields of the manifest that say what each component
-# is, from plugin.add<T>("name", "text") in the sources. A change of these sources configures again.
+# titan_summary_fields(<variable> <plugin> "<provides>" "<sources>"): sets <variable> to the manifest's fields that describe each
+# component, from plugin.add<T>("name", "text") in the sources. A change of these sources runs cmake again.
 function(titan_summary_fields variable plugin provides sources)
   set(code "")
   foreach(source ${sources})
     get_filename_component(path ${source} ABSOLUTE)
-    if(EXISTS ${path})  # else the build makes it
+    if(EXISTS ${path})  # otherwise the build generates it
       file(READ ${path} text)
       if(text MATCHES "TITAN_PLUGIN\\(")
         string(APPEND code "${text}")
@@ -88,14 +88,14 @@ function(titan_summary_fields variable plugin provides sources)
     if(summary)
       list(APPEND fields "summary:${provided}=${summary}")
     elseif(provided MATCHES "^command:")
-      message(FATAL_ERROR "titan_add_plugin(${plugin}): no text for '${provided}' was found in the sources; register it as "
+      message(FATAL_ERROR "titan_add_plugin(${plugin}): the sources have no description of '${provided}'; register it as "
                           "plugin.add<T>(\"name\", \"what it does\") with string literals")
     endif()
   endforeach()
   set(${variable} "${fields}" PARENT_SCOPE)
 endfunction()
 
-# titan_plugin_row(<folder> <name> <provides> [<field>...]): what can be built into Titan's own folder, for plugins.txt there.
+# titan_plugin_row(<folder> <name> <provides> [<field>...]): adds a row to plugins.txt, the list of plugins of Titan's own tree.
 function(titan_plugin_row folder name provides)
   if(folder STREQUAL "${TITAN_PLUGIN_DIRECTORY_OF_TREE}")
     list(JOIN provides " " provided)
@@ -108,7 +108,7 @@ function(titan_plugin_row folder name provides)
 endfunction()
 
 function(titan_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES;SUMMARIES;PROGRAMS")  # SUMMARIES: until 0.3, not used
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES;SUMMARIES;PROGRAMS")  # SUMMARIES: ignored, accepted until 0.3
   foreach(required VERSION PROVIDES SOURCES)
     if(NOT arg_${required})
       message(FATAL_ERROR "titan_add_plugin(${name}): ${required} is missing")
@@ -149,7 +149,7 @@ function(titan_add_plugin name)
       set(directory ${CMAKE_BINARY_DIR}/lib/titan/plugins)
     endif()
     set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${directory})
-    # everything a plugin needs beside the sdk must be named: a missing symbol is found when linking, not when training
+    # the linker reports a missing symbol, so LIBRARIES must name everything that the plugin needs in addition to the sdk
     target_link_options(${target} PRIVATE -Wl,-z,defs)
     set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_TARGETS ${target})
     titan_plugin_row("${directory}" ${name} "${arg_PROVIDES}" ${summaries})
@@ -181,7 +181,7 @@ function(titan_add_plugin name)
     titan_unity(${target})
     if(arg_TORCH_FREE AND TITAN_PLUGIN_DIRECTORY STREQUAL "${TITAN_PLUGIN_DIRECTORY_OF_TREE}")
       set_property(GLOBAL APPEND PROPERTY TITAN_TORCH_FREE_PLUGINS ${target})
-      # the tests take the other objects, and the door is alone in its own
+      # tests link all objects except plugin.cpp's, so it must be an object of its own
       set_source_files_properties(plugin.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endif()

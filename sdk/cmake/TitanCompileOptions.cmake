@@ -1,4 +1,4 @@
-# titan_compile_options(TARGET): warnings and sanitizers for one of our own targets.
+# titan_compile_options(TARGET): warnings and sanitizers for a target of Titan or of a plugin.
 
 function(titan_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -ffp-contract=off)
@@ -6,7 +6,7 @@ function(titan_compile_options target)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(TITAN_SANITIZER)
-    # g++ 12 crashes in this pass when it compiles functions of several targets with a sanitizer
+    # with a sanitizer, g++ 12 crashes in this pass on functions with several target versions
     target_compile_options(${target} PRIVATE -fno-ipa-cp)
   endif()
   if(TITAN_SANITIZER STREQUAL "address")
@@ -18,12 +18,12 @@ function(titan_compile_options target)
   endif()
 endfunction()
 
-# titan_cold(TARGET): of a target whose time a step or a token does not notice. -Og compiles in two thirds of -O2's time.
+# titan_cold(TARGET): for a target whose speed does not matter to steps and tokens. -Og compiles in two thirds of -O2's time.
 function(titan_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
 
-# titan_use_base_pch(TARGET): of a target that sees no torch. Inside Titan's own tree such targets share one precompiled header.
+# titan_use_base_pch(TARGET): for a target without torch. Inside Titan's own tree such targets share one precompiled header.
 function(titan_use_base_pch target)
   if(TARGET titan_base_pch)
     set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "")

@@ -1,15 +1,15 @@
-# Imported target titan::torch_cuda: the CUDA half of LibTorch with the headers that it needs. The sdk and the core never
-# link it; a device plugin does. Nothing here needs nvcc or a GPU.
+# Imported target titan::torch_cuda: LibTorch's CUDA libraries with the headers that they need. Only device plugins link it, not
+# the sdk and core. Needs neither nvcc nor a GPU.
 #
 # In:  TITAN_CUDA (AUTO, ON, OFF), TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL (TitanTorch), and as hints
 #      CUDAToolkit_ROOT, CUDA_HOME or CUDA_PATH, TITAN_NCCL_ROOT
-# Out: TITAN_CUDA_FOUND; titan::torch_cuda when it is true. One status line says which and why. ON where something is
-#      missing is an error that names it.
+# Out: TITAN_CUDA_FOUND; titan::torch_cuda if it is true. One status line reports the result and the reason. With TITAN_CUDA=ON,
+#      missing headers are an error that names them.
 
 set(TITAN_CUDA_FOUND FALSE)
 
-# titan_find_cuda_headers(<folder variable> <reason variable>): the first include folder with all that LibTorch's headers
-# include, of the CUDA that LibTorch was built for.
+# titan_find_cuda_headers(<folder variable> <reason variable>): finds the first include folder that has all headers that LibTorch
+# includes, in the CUDA version that LibTorch was built for (else in its major version).
 function(titan_find_cuda_headers folder reason)
   set(roots ${CUDAToolkit_ROOT} $ENV{CUDA_HOME} $ENV{CUDA_PATH})
   find_program(TITAN_NVCC nvcc)
@@ -55,26 +55,26 @@ function(titan_find_cuda_headers folder reason)
       set(${reason} "" PARENT_SCOPE)
       return()
     elseif(NOT found_major EQUAL major)
-      list(APPEND problems "${include} is of CUDA ${found}, LibTorch of CUDA ${TITAN_TORCH_CUDA}")
+      list(APPEND problems "${include} has CUDA ${found}, LibTorch has CUDA ${TITAN_TORCH_CUDA}")
     elseif(NOT same_major)
       set(same_major ${include})
     endif()
   endforeach()
-  if(same_major)  # of exactly LibTorch's CUDA there are none
+  if(same_major)  # used if no folder has exactly LibTorch's CUDA version
     set(${folder} ${same_major} PARENT_SCOPE)
     set(${reason} "" PARENT_SCOPE)
     return()
   endif()
   if(NOT problems)
-    list(APPEND problems "no cuda_runtime_api.h in the toolkit's usual places, CUDAToolkit_ROOT or CUDA_HOME")
+    list(APPEND problems "no cuda_runtime_api.h in the toolkit's usual folders, CUDAToolkit_ROOT, CUDA_HOME or CUDA_PATH")
   endif()
   list(JOIN problems "; " problems)
   set(${folder} "" PARENT_SCOPE)
   set(${reason} "the CUDA toolkit's headers were not found (${problems})" PARENT_SCOPE)
 endfunction()
 
-# titan_find_nccl_header(<folder variable> <version variable> <reason variable>): that of LibTorch's own NCCL, for the layout of
-# LibTorch's classes follows the version of nccl.h.
+# titan_find_nccl_header(<folder variable> <version variable> <reason variable>): finds nccl.h of the NCCL version that LibTorch was
+# built with, because the layout of LibTorch's classes depends on that version.
 function(titan_find_nccl_header folder version reason)
   set(problems "")
   foreach(include ${TITAN_NCCL_ROOT}/include ${TITAN_TORCH_ROOT}/../nvidia/nccl/include ${ARGN}
@@ -99,7 +99,7 @@ function(titan_find_nccl_header folder version reason)
     string(PREPEND problems ": ")
   endif()
   set(${folder} "" PARENT_SCOPE)
-  set(${reason} "no nccl.h of NCCL ${TITAN_TORCH_NCCL} was found in TITAN_NCCL_ROOT, beside LibTorch (wheel \
+  set(${reason} "no nccl.h of NCCL ${TITAN_TORCH_NCCL} was found in TITAN_NCCL_ROOT, next to LibTorch (wheel \
 nvidia-nccl-cu13), in the toolkit or the system${problems}" PARENT_SCOPE)
 endfunction()
 
@@ -127,18 +127,18 @@ function(titan_find_cuda)
   if(NOT TARGET titan::torch_cuda)
     add_library(titan::torch_cuda INTERFACE IMPORTED GLOBAL)
     target_compile_definitions(titan::torch_cuda INTERFACE USE_C10D_NCCL)
-    # the folders may be among the compiler's own, where -isystem would change their order
+    # -isystem would change the order of the compiler's own folders
     set(folders ${nccl_include} ${cuda_include})
     list(REMOVE_ITEM folders /usr/include /usr/local/include)
     target_include_directories(titan::torch_cuda SYSTEM INTERFACE ${folders})
-    # what these two need in turn (the runtime, cuBLAS, cuDNN, NCCL) LibTorch finds by its own search path
+    # LibTorch's own search path finds the libraries that these two need (the runtime, cuBLAS, cuDNN, NCCL)
     target_link_libraries(titan::torch_cuda INTERFACE titan::torch
       ${TITAN_TORCH_ROOT}/lib/libtorch_cuda.so ${TITAN_TORCH_ROOT}/lib/libc10_cuda.so)
   endif()
 endfunction()
 
 if(TITAN_CUDA STREQUAL "OFF")
-  message(STATUS "CUDA: off, as TITAN_CUDA says")
+  message(STATUS "CUDA: off, because TITAN_CUDA is OFF")
 else()
   titan_find_cuda()
 endif()

@@ -1,4 +1,4 @@
-# `cmake --install`: the package Titan, with which plugins are built outside this tree.
+# `cmake --install`: installs the program and the CMake package Titan, against which plugins outside this tree are built.
 #   <prefix>/bin/titan  <prefix>/lib/libtitan_{base,sdk}.so  <prefix>/lib/titan/plugins/*.plugin.so
 #   <prefix>/include/titan/...  <prefix>/lib/cmake/Titan/...  <prefix>/share/titan/template/...
 

@@ -1,12 +1,12 @@
-# sdk_abi: hashes of the sdk's headers, part of every manifest: a changed header means rebuilt plugins. One over the headers that
-# a plugin without torch can include, one over all: what changes in layers does not refuse a tokenizer. Hashed is what a compiler
-# sees of a header: without comments, whatever its blanks.
+# sdk_abi: hashes of the sdk's headers in every manifest. After a change of a header, plugins must be rebuilt. One hash covers the
+# headers that a plugin without torch can include, the other covers all headers, so that a changed layer does not invalidate a
+# tokenizer. Comments and white space do not count.
 #
-# A header with TITAN_OPTIONAL_HEADER(name) holds what a plugin may do without. It is in neither hash but has one of its own, and the
-# program compares it for the plugins alone that include the header: a new optional interface, or a changed one, leaves all others
-# as they are. A header of another kind cannot include one, or every plugin would.
+# A header with TITAN_OPTIONAL_HEADER(name) declares an optional interface. It has a hash of its own and is in neither of the two. The
+# program compares that hash only for plugins that include the header, so a new or changed optional interface does not invalidate the
+# others. A header that is not optional cannot include one, because then every plugin would include it.
 
-# titan_header_code(<variable> <file>)
+# titan_header_code(<variable> <file>): the text of a header without comments, white space reduced to single blanks.
 function(titan_header_code variable file)
   file(READ ${file} text)
   string(REPLACE ";" "<semicolon>" text "${text}")
@@ -16,8 +16,8 @@ function(titan_header_code variable file)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# titan_sdk_abi(<folder> <variable of the hash of all> <variable of the hash of what sees no torch>
-#               <variable of the optional ones, "name:hash name:hash"> <header>...): headers are relative to the folder and sorted.
+# titan_sdk_abi(<folder> <variable of the hash of all headers> <variable of the hash of headers without torch>
+#               <variable of the optional headers, "name:hash name:hash"> <header>...): headers are relative to the folder and sorted.
 function(titan_sdk_abi folder all_variable torch_free_variable optional_variable)
   set(torch_headers "")
   set(base_headers "")
@@ -48,7 +48,7 @@ function(titan_sdk_abi folder all_variable torch_free_variable optional_variable
     endforeach()
   endforeach()
   set(is_complete FALSE)
-  while(NOT is_complete)  # whoever includes one that sees torch sees torch
+  while(NOT is_complete)  # add headers that include torch indirectly
     set(is_complete TRUE)
     foreach(header ${base_headers})
       if(header IN_LIST torch_headers)

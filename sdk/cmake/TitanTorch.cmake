@@ -1,9 +1,9 @@
 # Imported target titan::torch for the LibTorch in TITAN_TORCH_ROOT: the folder with lib/ and include/ of an unpacked
 # wheel or LibTorch archive. find_package(Torch) is not used: on a CUDA wheel it demands nvcc and the toolkit.
 #
-# In:  TITAN_TORCH_VERSION (the exact version wanted) or TITAN_TORCH_VERSIONS_FILE (the table of those that will do),
+# In:  TITAN_TORCH_VERSION (the exact version required) or TITAN_TORCH_VERSIONS_FILE (the table of supported versions),
 #      TITAN_TORCH_ROOT (cache or environment; else .venv of the tree)
-# Out: titan::torch, TITAN_TORCH_VERSION, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL ("2.30", of a table)
+# Out: titan::torch, TITAN_TORCH_VERSION, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL (such as "2.30"; only from a table)
 
 if(TITAN_TORCH_VERSIONS_FILE)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TITAN_TORCH_VERSIONS_FILE})
@@ -30,7 +30,7 @@ if(NOT TITAN_TORCH_ROOT OR NOT EXISTS ${titan_torch_header})
     "LibTorch ${titan_torch_any} was not found (TITAN_TORCH_ROOT = '${TITAN_TORCH_ROOT}').\n"
     "Either install it into the tree:\n"
     "  python3 -m venv .venv && .venv/bin/pip install --no-deps torch==${titan_torch_first} nvidia-cuda-runtime nvidia-cuda-cupti\n"
-    "or name the folder that holds torch's lib/ and include/:\n"
+    "or give the folder that contains torch's lib/ and include/:\n"
     "  cmake -DTITAN_TORCH_ROOT=<folder> ...")
 endif()
 file(STRINGS ${titan_torch_header} titan_torch_lines REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH)")
@@ -38,7 +38,7 @@ string(REGEX REPLACE "[^0-9;]" "" titan_torch_numbers "${titan_torch_lines}")
 list(JOIN titan_torch_numbers "." titan_torch_found_version)
 if(NOT titan_torch_found_version IN_LIST titan_torch_supported)
   if(TITAN_TORCH_VERSIONS_FILE)
-    set(titan_torch_why "Titan is built and tested with ${titan_torch_any} alone")
+    set(titan_torch_why "Titan supports only ${titan_torch_any}")
   else()
     set(titan_torch_why "this Titan and all its plugins need exactly ${TITAN_TORCH_VERSION}, with which it was built, because \
 LibTorch promises no binary compatibility between releases")
@@ -54,7 +54,7 @@ if(TITAN_TORCH_VERSIONS_FILE)
   string(REGEX REPLACE ".* ([0-9]+[.][0-9]+)[.][0-9]+$" "\\1" TITAN_TORCH_NCCL "${titan_torch_row}")
 endif()
 
-# "13.0" of a CUDA wheel, empty of a CPU build
+# "13.0" for a CUDA wheel, empty for a CPU build
 set(TITAN_TORCH_CUDA "")
 if(EXISTS ${TITAN_TORCH_ROOT}/version.py)
   file(STRINGS ${TITAN_TORCH_ROOT}/version.py titan_torch_cuda_line REGEX "^cuda")
@@ -72,6 +72,6 @@ if(NOT TARGET titan::torch)
   target_compile_options(titan::torch INTERFACE -fopenmp)
   target_link_libraries(titan::torch INTERFACE
     ${TITAN_TORCH_ROOT}/lib/libtorch_cpu.so ${TITAN_TORCH_ROOT}/lib/libc10.so ${TITAN_TORCH_ROOT}/lib/libgomp.so.1)
-  # the wheel's CUDA neighbours are resolved by torch's own RPATH at run time
+  # at run time torch's own RPATH finds the wheels of the CUDA libraries
   target_link_options(titan::torch INTERFACE -Wl,--allow-shlib-undefined)
 endif()

@@ -1,9 +1,9 @@
-# titan_unity(TARGET [KIB n]): compiles the .cpp files of a target together, in batches of even size, at most n KiB of source
-# (default 110) in one go; files of one folder stay together.
+# titan_unity(TARGET [KIB n]): compiles the .cpp files of a target in batches of equal size, each of at most n KiB of source
+# (default 110). Files of one folder are in the same batch or in adjacent ones.
 #
-# What the files include is then read, and its templates instantiated, once for all of them: most of what a file
-# costs is what it includes. The price: file-local names (anonymous namespaces) must differ within a batch, and a changed file brings its
-# neighbours along. `-DTITAN_UNITY=OFF` compiles each file by itself. Only Titan's own tree does this.
+# Included headers are then read, and their templates instantiated, once per batch; they are most of the cost of a file. In return
+# file-local names (anonymous namespaces) must differ within a batch, and a changed file recompiles its batch. `-DTITAN_UNITY=OFF`
+# compiles each file separately. Only Titan's own tree does this.
 
 option(TITAN_UNITY "Compile the files of a target together" ON)
 
@@ -18,7 +18,7 @@ function(titan_unity target)
   get_target_property(sources ${target} SOURCES)
   get_target_property(base ${target} SOURCE_DIR)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "\\$<|^${PROJECT_BINARY_DIR}/")  # generated: manifests, which take no precompiled header
+  list(FILTER sources EXCLUDE REGEX "\\$<|^${PROJECT_BINARY_DIR}/")  # generated manifests, which use no precompiled header
   set(total 0)
   set(together "")
   foreach(source ${sources})
@@ -38,7 +38,7 @@ function(titan_unity target)
     string(REPLACE "|" ";" entry ${entry})
     list(GET entry 0 path)
     list(GET entry 1 size)
-    # a file belongs to the batch that its middle falls into
+    # a file belongs to the batch that contains its middle
     math(EXPR batch "(${before} + ${size} / 2) * ${batches} / ${total}")
     math(EXPR before "${before} + ${size}")
     set_source_files_properties(${path} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP batch_${batch})

@@ -1,9 +1,9 @@
-# Tests that drive the real program as a user would (Python, standard library and referees). Label end_to_end; those that
-# build projects against an installation are also labelled slow: `ctest -LE slow` leaves them out.
+# Tests that run the real program as a user would (Python, standard library and the packages of the tests). Label end_to_end. Tests
+# that build projects against an installation also have the label slow: `ctest -LE slow` leaves them out.
 
 set(titan_prefix ${CMAKE_BINARY_DIR}/tests/prefix)
 
-# Where tests/thorough.txt names end_to_end.<name>.thorough, the cases that the file marks as thorough are that test's.
+# If tests/thorough.txt names end_to_end.<name>.thorough, that test runs the cases that the file marks as thorough.
 function(titan_add_end_to_end name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALLED" "TIMEOUT" "")
   set(tests end_to_end.${name})
@@ -35,7 +35,7 @@ foreach(name harness docs front assets train metrics signal bad_input hostile_te
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 end_to_end.float8.thorough APPEND PROPERTY LABELS slow)  # three curves
-# several concurrent ranks fill the cores on their own
+# each of these starts several ranks, which occupy the cores
 foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
   foreach(test end_to_end.${name} end_to_end.${name}.thorough)
     if(TEST ${test})
@@ -55,7 +55,7 @@ add_test(NAME end_to_end.drawn_mistakes
 set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIMEOUT 1800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
 
-# An installation of this build, and projects built against it. With a sanitizer the projects would need it too.
+# An installation of this build, and projects built against it. Left out with a sanitizer, which the projects would need too.
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
@@ -67,13 +67,13 @@ if(NOT TITAN_SANITIZER)
   set_property(TEST end_to_end.olmo2 APPEND PROPERTY ENVIRONMENT "TITAN_MODEL_PROBE=$<TARGET_FILE:llama_probe>")
 endif()
 
-# Every layout compared with one rank; docs/results/parity.md is its table. And memory and traffic of simulated ranks compared with formulas;
-# docs/results/scaling.md has more of them.
+# parity: every layout compared with one rank (docs/results/parity.md). scaling: memory and traffic of simulated ranks compared with
+# formulas (docs/results/scaling.md has more).
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
 add_test(NAME parity.everyday COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py --everyday)
 add_test(NAME parity.recompute COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/recompute.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
-# the longest by far, with two layouts at a time: started first
+# started first: by far the longest tests, with two layouts at a time
 set_tests_properties(parity.ladder parity.everyday parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.everyday parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;${titan_python_environment}")

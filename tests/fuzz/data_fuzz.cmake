@@ -1,9 +1,9 @@
-# Fuzzing of what chat templates, tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
+# Fuzzers of the files that chat templates, tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt.
 #
-#   ctest -R '^fuzz\.'                              5 seconds each, the same inputs at each run
+#   ctest -R '^fuzz\.'                              5 seconds each, the same inputs in each run
 #   data_fuzz tiktoken --seconds 3600 --seed 7      longer, and other inputs
-#   data_fuzz tiktoken FILE...                      inputs that were kept
-#   data_hostile tests/fuzz/hostile                 each file there is refused for the reason that is noted
+#   data_fuzz tiktoken FILE...                      these input files
+#   data_hostile tests/fuzz/hostile                 checks that each file there is rejected for the expected reason
 
 file(GLOB data_fuzz_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/plugins/tokenizers/common/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/huggingface/*.cpp

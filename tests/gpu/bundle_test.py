@@ -117,10 +117,10 @@ class Bundle(unittest.TestCase):
         plugin.write_bytes(plugin.read_bytes().replace(gpu_bundle.SECTION, b".another_name"))
         shutil.copy(BUILD / "lib/titan/plugins/cpu.plugin.so", damaged / "lib/titan/plugins")
         found = "\n".join(gpu_bundle.static_problems(damaged, TORCH))
-        for words in (f"debian/{library.name} is missing", f"needs {library.name}, which nothing there has",
-                      "train_configs/note.txt is not named", f"train_configs/note.txt holds the path {SOURCE}",
-                      "llama.plugin.so has lost its manifest", "llama.plugin.so is not what bundle.json says",
-                      f"cpu.plugin.so searches {BUILD}/lib"):
+        for words in (f"debian/{library.name} is missing", f"needs {library.name}, which neither the bundle nor Ubuntu 24.04 has",
+                      "train_configs/note.txt is not listed", f"train_configs/note.txt contains the path {SOURCE}",
+                      "llama.plugin.so has no manifest", "llama.plugin.so differs from its hash in bundle.json",
+                      f"cpu.plugin.so has the search path {BUILD}/lib"):
             self.assertIn(words, found)
 
 

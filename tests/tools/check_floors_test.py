@@ -56,7 +56,7 @@ class CheckFloors(unittest.TestCase):
         self.assertEqual(code, 1, report)
         problems = sum(not line.startswith("  ") for line in lines)
         self.assertEqual(report.splitlines(),
-                         [*lines, f"{problems} problems; arrows go down only, see tools/floors.toml"])
+                         [*lines, f"{problems} problems; an include may only go to a lower floor, see tools/floors.toml"])
 
     def test_a_clean_tree_passes_and_its_graph_is_printed(self):
         code, graph, report = self.run_on({})
@@ -103,7 +103,7 @@ class CheckFloors(unittest.TestCase):
                         '#include "core/base/text.h"\n#include "nn/philox.h"\nTITAN_PLUGIN(plugin) {}\n'},
                    "core includes plugins: core/main.cpp:1 -> plugins/loggers/common/file.h",
                    "plugins includes core: plugins/loggers/jsonl/plugin.cpp:1 -> core/base/text.h",
-                   "a plugin includes what the sdk keeps to itself: "
+                   "a plugin includes a private header of the sdk: "
                    "plugins/loggers/jsonl/plugin.cpp:2 -> sdk/src/nn/philox.h")
 
     def test_a_plugin_includes_another_only_where_that_is_shared(self):
@@ -113,34 +113,34 @@ class CheckFloors(unittest.TestCase):
 
     def test_an_include_of_what_is_not_there(self):
         self.finds({"core/data/row.h": '#include "core/runtime/clock.h"\n'},
-                   "include of nothing: core/data/row.h:1 -> core/runtime/clock.h")
+                   "include of a missing file: core/data/row.h:1 -> core/runtime/clock.h")
 
     def test_torch_in_a_room_that_does_not_say_so(self):
         self.finds({"core/base/text.h": "#include <titan/nn/linear.h>\n", "core/launch/plan.h": "",
                     "core/data/feed.h": "", "core/data/row.h": "#include <c10/core/Device.h>\n"},
-                   "torch in a room without it: core/base/text.cpp:1 -> core/base/text.h",
-                   "torch in a room without it: core/base/text.h:1 -> sdk/include/titan/nn/linear.h",
-                   "torch in a room without it: core/data/feed.cpp:2 -> core/data/row.h",
-                   "torch in a room without it: core/data/row.h:1 -> c10/core/Device.h")
+                   "torch in a room that is not listed under torch: core/base/text.cpp:1 -> core/base/text.h",
+                   "torch in a room that is not listed under torch: core/base/text.h:1 -> sdk/include/titan/nn/linear.h",
+                   "torch in a room that is not listed under torch: core/data/feed.cpp:2 -> core/data/row.h",
+                   "torch in a room that is not listed under torch: core/data/row.h:1 -> c10/core/Device.h")
 
     def test_a_room_that_says_torch_and_sees_none(self):
         self.finds({"core/data/batches/loader.h": '#include "core/data/feed.h"\n'},
-                   "listed as seeing torch, but does not: core/data/batches")
+                   "listed under torch, but includes none of its headers: core/data/batches")
 
     def test_every_room_has_a_floor_and_every_floor_a_room(self):
         self.finds({"core/cellar/wine.h": "", "core/data/batches/loader.h": None},
                    "room without a floor: core/cellar",
                    "floor for a folder without files: core/data/batches",
-                   "listed as seeing torch, but does not: core/data/batches")
+                   "listed under torch, but includes none of its headers: core/data/batches")
 
     def test_every_plugin_has_its_door_in_the_same_place(self):
         self.finds({"plugins/loggers/console/console.cpp": "TITAN_PLUGIN(plugin) {}\n",
                     "plugins/loggers/lines/lines.h": "",
                     "plugins/loggers/common/all.cpp": "TITAN_PLUGIN(plugin) {}\n"},
-                   "plugins/loggers/common: TITAN_PLUGIN stands in plugins/loggers/common/all.cpp, it belongs into no file",
-                   "plugins/loggers/console: TITAN_PLUGIN stands in plugins/loggers/console/console.cpp, "
-                   "it belongs into plugins/loggers/console/plugin.cpp",
-                   "plugins/loggers/lines: TITAN_PLUGIN stands in no file, it belongs into plugins/loggers/lines/plugin.cpp")
+                   "plugins/loggers/common: TITAN_PLUGIN is in plugins/loggers/common/all.cpp, it must be in no file",
+                   "plugins/loggers/console: TITAN_PLUGIN is in plugins/loggers/console/console.cpp, "
+                   "it must be in plugins/loggers/console/plugin.cpp",
+                   "plugins/loggers/lines: TITAN_PLUGIN is in no file, it must be in plugins/loggers/lines/plugin.cpp")
 
     def test_a_data_file_that_cannot_be_read_is_an_error(self):
         for text in ("floors = [", "floors = []\n", None):

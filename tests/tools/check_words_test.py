@@ -52,12 +52,12 @@ class CheckWords(unittest.TestCase):
 
     def test_one_more_of_an_older_word(self):
         self.write({"core/a.cpp": "// Whoever reads a file is told.\n"})
-        self.assert_found("'whoever': 1, and 0 before", "'told': 1, and 0 before", "docs/reference/glossary.md")
+        self.assert_found("'whoever': 1, allowed 0", "'told': 1, allowed 0", "docs/reference/glossary.md")
         self.assertEqual(self.run_on("--show", "told").stdout, "core/a.cpp:1: // Whoever reads a file is told.\n")
 
     def test_counts_may_fall_and_are_not_raised(self):
         self.write({"core/b.cpp": "// stray\n"})
-        self.assertIn("more of these than before: stray", self.run_on("--write").stderr)
+        self.assertIn("more than tests/words.json allows: stray", self.run_on("--write").stderr)
         noted = json.loads((self.root / "tests/words.json").read_text())
         (self.root / "tests/words.json").write_text(json.dumps({**noted, "stray": 2}))
         self.assertEqual(self.run_on().returncode, 0)
@@ -66,7 +66,7 @@ class CheckWords(unittest.TestCase):
 
     def test_a_long_sentence_in_a_page(self):
         self.write({"docs/guides/data.md": f"# Data\n\n{LONG}"})
-        self.assert_found("sentences of more than 35 words: 1, and 0 before")
+        self.assert_found("sentences of more than 35 words: 1, allowed 0")
         self.assertIn("docs/guides/data.md:3: 44 words: The trainer reads", self.run_on("--show", "long").stdout)
 
     def test_code_and_tables_have_no_sentences(self):
@@ -75,7 +75,7 @@ class CheckWords(unittest.TestCase):
 
     def test_a_page_names_what_there_is(self):
         self.write({"core/a.cpp": "void read_file();\n", "docs/guides/data.md": "# Data\n\n`reader::read_file()` or `no_proxy`.\n"})
-        self.assert_found("docs/guides/data.md: `reader::read_file()` names something")
+        self.assert_found("docs/guides/data.md: `reader::read_file()` names an identifier that does not exist")
         self.write({"core/a.cpp": "namespace reader { void read_file(); }\n"})
         self.assertEqual(self.run_on().returncode, 0)
         self.write({"docs/guides/data.md": "# Data\n\n`core/b`\n"})
@@ -83,7 +83,7 @@ class CheckWords(unittest.TestCase):
         self.write({"docs/guides/data.md": "# Data\n\n`core/a`, `core/a.cpp` and `core/`\n"})
         self.assertEqual(self.run_on().returncode, 0)
         self.write({"docs/guides/data.md": "# Data\n\n`read_files`\n"})
-        self.assert_found("docs/guides/data.md: `read_files` names something")
+        self.assert_found("docs/guides/data.md: `read_files` names an identifier that does not exist")
 
     def test_a_plain_page_has_none_of_them(self):
         noted = json.loads((self.root / "tests/words.json").read_text())
@@ -96,7 +96,7 @@ class CheckWords(unittest.TestCase):
         self.assertEqual(self.run_on().returncode, 0)
         self.write({"core/d.cpp": "// x\n"})
         self.commit("Say so much in the subject of one commit that nobody reads it to the end.")
-        self.assert_found("the subject of a commit has 73 characters, of 72: Say so much")
+        self.assert_found("the subject of a commit has 73 characters, at most 72 are allowed: Say so much")
 
 
 if __name__ == "__main__":

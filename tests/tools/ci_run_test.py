@@ -47,7 +47,7 @@ class CiRun(unittest.TestCase):
     def test_runs_what_the_oldest_slice_has_beside_the_suite(self):
         code, output, calls = self.run_it()
         self.assertEqual((code, calls), (0, ["run_tests ", "run_tests -I 0,0,0,4,7"]), output)
-        self.assertRegex(output, r"\d minutes; a host three times slower takes \d")
+        self.assertRegex(output, r"\d minutes; a host three times slower would take \d")
 
     def test_runs_no_slice_of_which_all_has_run(self):
         (self.root / "rest").write_text("")
@@ -63,11 +63,11 @@ class CiRun(unittest.TestCase):
         for _ in range(2):
             code, output, calls = self.run_it(minutes="0")
             self.assertEqual((code, calls), (0, ["run_tests "]))
-            self.assertIn("slice 3 and the tests of what changed are left out, for 0 minutes are used: a b", output)
+            self.assertIn("slice 3 and the tests of the changed folders are skipped, because 0 minutes are used: a b", output)
         (self.root / "rest").write_text("")
         code, output, calls = self.run_it(minutes="0")
         self.assertEqual((code, calls), (0, ["run_tests --slice 3/8", "run_tests "]), output)
-        self.assertIn("slice 3 was left out twice", output)
+        self.assertIn("slice 3 was skipped twice", output)
         self.assertTrue((self.root / "asked").read_text().endswith(
             "--not-in build/release/test_results.xml build/long_checks/first_results.xml\n"), "the slice would run again")
         (self.root / "rest").write_text("0,0,0,4,7\n")

@@ -73,7 +73,7 @@ class CudaKernels(unittest.TestCase):
     def test_finds_spills_stacks_and_kernels_that_do_not_fit(self):
         self.assertEqual(cuda_kernels.problems(said(), DECLARED), [])
         for kernels, word in [(said(stores=16), "spilled"), (said(stack=8), "stack"), (said(shared=50000), "are allowed"),
-                              (said(registers=72), "holds 3 blocks, for want of registers"), (said(name="other"), "declares no")]:
+                              (said(registers=72), "holds 3 blocks, limited by registers"), (said(name="other"), "declares no")]:
             found = cuda_kernels.problems(kernels, DECLARED)
             self.assertEqual(len(found), 1, found)
             self.assertIn(word, found[0])
@@ -93,10 +93,10 @@ class CudaKernels(unittest.TestCase):
     def test_finds_local_memory_tensor_cores_and_narrow_accesses(self):
         self.assertEqual(cuda_kernels.sass_problems([disassembled(*WIDE)]), [])
         for kernel, word in [(disassembled(*WIDE, "STL.64 [R1], R2"), "1 accesses to local memory"),
-                             (disassembled(*WIDE, "HGMMA.64x256x16.F32 R24, gdesc[UR4], R24"), "1 products of matrices"),
+                             (disassembled(*WIDE, "HGMMA.64x256x16.F32 R24, gdesc[UR4], R24"), "1 matrix products"),
                              (disassembled(*WIDE[1:]), "1 loads of 128 bits, at least 2"),
                              (disassembled(*WIDE[:2], "STG.E.64 [R2], R4"), "0 stores of 128 bits, at least 1"),
-                             (disassembled(*WIDE, struct="5Other"), "does not say how many")]:
+                             (disassembled(*WIDE, struct="5Other"), "has no row for it")]:
             found = cuda_kernels.sass_problems([kernel])
             self.assertEqual(len(found), 1, found)
             self.assertIn(word, found[0])

@@ -63,7 +63,7 @@ class SameBits(unittest.TestCase):
 
     def test_a_failure_is_no_equality(self):
         old, new = self.result("a"), self.result("b", fails=True)
-        self.assertIn("old: ends well; new: exit code 1: no such thing", same_bits.first_difference(old, new))
+        self.assertIn("old: succeeded; new: exit code 1: no such thing", same_bits.first_difference(old, new))
         self.assertIn("exit code 1", same_bits.first_difference(new, new))
         self.assertIn("no losses", same_bits.first_difference({"curve": {}, "state": {}}, {"curve": {}, "state": {}}))
 

@@ -79,12 +79,12 @@ class TorchVersions(unittest.TestCase):
             self.assertIn(version, readme)
 
     def test_setup_refuses_others_before_it_does_anything(self):
-        there = "there are: " + " ".join(VERSIONS)
+        there = "choose a supported version with --torch or TITAN_TORCH_ROOT: " + " ".join(VERSIONS)
         said = self.setup_of_a_copy("--torch", "2.9.0")
-        self.assertIn("LibTorch 2.9.0 is none that Titan is built and tested with", said)
+        self.assertIn("LibTorch 2.9.0 is not supported", said)
         self.assertIn(there, said)
         said = self.setup_of_a_copy(TITAN_TORCH_ROOT=str(self.fake_torch("2.12.0")))
-        self.assertIn("LibTorch 2.12.0 is none that Titan is built and tested with", said)
+        self.assertIn("LibTorch 2.12.0 is not supported", said)
         self.assertIn(there, said)
 
     def test_cmake_takes_each_of_them_and_refuses_others(self):
@@ -95,7 +95,7 @@ class TorchVersions(unittest.TestCase):
         code, said = self.configure(self.fake_torch("2.12.0"))
         self.assertNotEqual(code, 0)
         self.assertIn("LibTorch 2.12.0 in", said)
-        self.assertIn("built and tested with " + " or ".join(VERSIONS) + " alone", said)
+        self.assertIn("Titan supports only " + " or ".join(VERSIONS), said)
 
 
 if __name__ == "__main__":

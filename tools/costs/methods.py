@@ -1,8 +1,8 @@
-"""Runs a Python test as it runs itself, and notes the CPU seconds of each of its methods.
+"""Runs a Python test unchanged and records the CPU seconds of each of its methods. tools/test_costs.py measure uses it.
 
     methods.py OUT TEST.py [ARGUMENTS...]
 
-OUT becomes a JSON object of method and seconds. What a class or a module sets up for all its methods counts for the first of them.
+Writes a JSON object {method: seconds} to OUT. The set-up of a class or module counts for its first method.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Runs a compiler or a linker and notes what it took: the launcher of the builds that tools/build_costs.py measures.
+"""Runs a compiler or a linker and records its CPU seconds and peak memory: the compiler launcher of tools/build_costs.py measure.
 
-    python3 -S -E tools/costs/record.py LOG COMMAND...      adds a line of JSON to LOG; exits as the command does
+    python3 -S -E tools/costs/record.py LOG COMMAND...      appends a line of JSON to LOG; exits with the command's exit code
 """
 
 import json

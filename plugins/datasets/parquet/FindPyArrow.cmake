@@ -2,11 +2,11 @@
 # no CMake files. Does not run Python.
 #
 # In:  TITAN_PYARROW_ROOT (cache or environment): the folder `pyarrow` of an unpacked wheel; else the one in .venv of the tree
-# Out: PyArrow_FOUND, PyArrow_VERSION, PyArrow_LIBRARY_DIR; target titan::pyarrow. When it is not found PyArrow_REASON says why
+# Out: PyArrow_FOUND, PyArrow_VERSION, PyArrow_LIBRARY_DIR; target titan::pyarrow. If it is not found, PyArrow_REASON has the reason.
 
 set(PyArrow_FOUND FALSE)
 set(PyArrow_REASON "")
-set(titan_pyarrow_lowest 21)  # the first with wheels of the present C++ ABI
+set(titan_pyarrow_lowest 21)  # the first version whose wheels use the new C++ ABI of libstdc++
 
 if(NOT TITAN_PYARROW_ROOT AND DEFINED ENV{TITAN_PYARROW_ROOT})
   set(TITAN_PYARROW_ROOT $ENV{TITAN_PYARROW_ROOT})
@@ -22,7 +22,7 @@ set(titan_pyarrow_header "${TITAN_PYARROW_ROOT}/include/arrow/util/config.h")
 if(NOT TITAN_PYARROW_ROOT)
   set(PyArrow_REASON "there is no pyarrow in .venv; install it there (pip install pyarrow) or set TITAN_PYARROW_ROOT to its folder")
 elseif(NOT EXISTS ${titan_pyarrow_header})
-  set(PyArrow_REASON "'${TITAN_PYARROW_ROOT}' holds no include/arrow/util/config.h")
+  set(PyArrow_REASON "'${TITAN_PYARROW_ROOT}' contains no include/arrow/util/config.h")
 else()
   file(STRINGS ${titan_pyarrow_header} titan_pyarrow_lines REGEX "^#define ARROW_VERSION_(MAJOR|MINOR|PATCH) ")
   string(REGEX REPLACE "[^0-9;]" "" titan_pyarrow_numbers "${titan_pyarrow_lines}")
