@@ -79,7 +79,7 @@ class CheckWords(unittest.TestCase):
         self.write({"core/a.cpp": "namespace reader { void read_file(); }\n"})
         self.assertEqual(self.run_on().returncode, 0)
         self.write({"docs/guides/data.md": "# Data\n\n`core/b`\n"})
-        self.assert_found("docs/guides/data.md: `core/b` names something")
+        self.assert_found("docs/guides/data.md: `core/b` names an identifier")
         self.write({"docs/guides/data.md": "# Data\n\n`core/a`, `core/a.cpp` and `core/`\n"})
         self.assertEqual(self.run_on().returncode, 0)
         self.write({"docs/guides/data.md": "# Data\n\n`read_files`\n"})

@@ -279,7 +279,7 @@ TEST(MetaShards, JoinAlongTheDimensionThatIsCut) {
   EXPECT_TRUE(holds(error_of([&] {
                       index_meta_shards(files, {{"rows", {12, 6}}});
                     }).what(),
-                    "rows: (4, 6) + (4, 6) make no (12, 6)"));
+                    "rows: (4, 6) + (4, 6) do not make (12, 6)"));
   files[1] = write(1, copy + 1);
   EXPECT_TRUE(holds(error_of([&] { index_meta_shards(files, shapes); }).what(),
                     "norm: the copy in consolidated.01.safetensors differs"));

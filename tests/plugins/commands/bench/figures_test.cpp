@@ -140,8 +140,8 @@ TEST(FiguresOfOther, AreThoseOfItsLastLineOfFigures) {
 TEST(FiguresOfOther, AreRefusedByName) {
   for (const auto& [printed, complaint] : std::vector<std::pair<const char*, const char*>>{
            {"nothing\n", "no line of JSON"},
-           {"{\"tokens_per_second\": \"fast\"}\n", "no number above 0: \"fast\""},
-           {"{\"tokens_per_second\": 0}\n", "no number above 0: 0"},
+           {"{\"tokens_per_second\": \"fast\"}\n", "not a number above 0: \"fast\""},
+           {"{\"tokens_per_second\": 0}\n", "not a number above 0: 0"},
            {"{\"tokens_per_second\": 1, \"step_seconds\": [1, -1]}\n", "holds -1"}}) {
     try {
       figures_of_other(that_printed(printed), {});
