@@ -1,4 +1,5 @@
-// Precedence, components, flavors, the resolved configuration and its way through a file.
+// Resolution of a job: precedence, components, flavors, and writing and reading the resolved
+// configuration.
 #include "core/config/resolve.h"
 
 #include <gtest/gtest.h>
@@ -171,7 +172,7 @@ TEST(Resolve, KeysOfAnUnchosenPluginAreCheckedAndHaveNoEffect) {
                      "selective_ac_option = \"op\"\nmemory_budget = 0.3\n[quantize.linear.mx]\n"
                      "filter_fqns = [\"output\"]\n[mx]\nrecipe_name = \"mxfp8_emulated\"\n");
   EXPECT_TRUE(messages(fine, Severity::error).empty());
-  EXPECT_EQ(messages(fine, Severity::warning),  // of the old name alone
+  EXPECT_EQ(messages(fine, Severity::warning),  // only about the old name
             std::vector<std::string>{"'mx.recipe_name' is an old name; use "
                                      "quantize.linear.mx.recipe_name = \"mxfp8_emulated\""});
   EXPECT_EQ(resolve_text(full + "selective_ac_option = \"op\"\n")

@@ -1,4 +1,4 @@
-// The manifest's text: what is read and what is refused.
+// The text of plugin manifests: accepted and refused forms.
 #include "core/plugin/manifest.h"
 
 #include <fstream>
@@ -38,14 +38,15 @@ std::string with(const std::string& key, const std::string& text) {
   return joined(fields);
 }
 
-// what version 0.1 wrote is read for ever
+// the format of version 0.1 stays readable forever
 TEST(Manifest, OfVersion0_1IsRead) {
   std::ifstream file(TITAN_TEST_SOURCE_DIR "/assets/v0.1/adamw.manifest", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const Manifest manifest = parse_manifest(bytes, "adamw.manifest");
   EXPECT_EQ(manifest.plugin, "adamw");
   EXPECT_EQ(manifest.version, "1.1.0");
-  EXPECT_EQ(manifest.provides, (std::vector<Provided>{{"optimizer", "AdamW"}, {"optimizer", "Adam"}}));
+  EXPECT_EQ(manifest.provides,
+            (std::vector<Provided>{{"optimizer", "AdamW"}, {"optimizer", "Adam"}}));
   EXPECT_EQ(manifest.field("sdk_abi"), "7215c6082dd75fb4");
   EXPECT_EQ(manifest.field("torch"), "2.11.0");
   EXPECT_EQ(manifest.optional_hash("fused_head"), "df3d86df4d7866b1");

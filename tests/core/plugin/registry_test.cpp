@@ -1,4 +1,4 @@
-// Components by name: found, refused, made.
+// Components by name: lookup, refusal and creation.
 #include "core/plugin/registry.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 namespace titan::core {
 namespace {
 
-/// A catalog of some folders of tests/bad_plugins and a registry on it.
+/// A catalog of some folders of tests/bad_plugins, and a registry that uses it.
 struct Host {
   explicit Host(std::vector<std::filesystem::path> folders)
       : catalog(std::move(folders)), registry(catalog) {}

@@ -1,5 +1,5 @@
-// The trainer's own members in one step: what is updated and counted, and that a step which is not
-// committed leaves no trace.
+// The trainer's own members in one step: updates and counts, and that a step without a commit
+// leaves no trace.
 #include "core/train/step_members.h"
 
 #include <cmath>
@@ -52,7 +52,7 @@ class CountingWork final : public AfterOptimizerStep {
   int count = 0;
 };
 
-/// A run of the trainer's own members, with gradients that are given.
+/// A run of the trainer's own members, with gradients from the test.
 class StepMembersTest : public ::testing::Test {
  protected:
   struct Simulated {
@@ -87,7 +87,7 @@ class StepMembersTest : public ::testing::Test {
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 };
 
-/// Judges as it is told, one verdict for each attempt, then commits.
+/// Returns the verdicts that the test sets, one for each attempt, then commits.
 class Repeats final : public StepMember {
  public:
   explicit Repeats(std::vector<Verdict> verdicts) : verdicts_(std::move(verdicts)) {}
@@ -125,7 +125,7 @@ TEST_F(StepMembersTest, ARepeatedStepLeavesNoTrace) {
   }
 }
 
-/// A plugin that changes what is saved when a step counts.
+/// A plugin whose saved state changes at each commit.
 class ChangesAtTheEnd final : public StepMember {
  public:
   explicit ChangesAtTheEnd(std::string& told) : told_(told) {}
@@ -177,7 +177,7 @@ TEST(FiniteChecks, ShowANaNWithoutItsSign) {
   EXPECT_TRUE(titan::testing::holds(norm, "the gradient norm is nan at loss nan;"));
 }
 
-/// A guard over the norm, as a plugin would be one.
+/// A guard on the gradient norm, like that of a plugin.
 class SkipsLargeNorms final : public StepMember {
  public:
   Judgement judge(const Step& step) override {

@@ -1,4 +1,4 @@
-// Options that follow from keys of the core because they say so.
+// Plugin options that take their values from keys of the core, as the plugin declares.
 #include "core/config/rules/feeds.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// [data.sources.<name>], the data set of validation and the tokenizer that a folder asks for.
+// [data.sources.<name>], the validation data set, and the tokenizer that a model folder implies.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>

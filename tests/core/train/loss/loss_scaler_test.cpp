@@ -12,7 +12,7 @@ namespace {
 constexpr double kFinite = 1.5, kOverflow = std::numeric_limits<double>::infinity();
 constexpr LossScalingSection kSection{.initial = 1024, .growth_interval = 3, .minimum = 256};
 
-/// One step whose gradients have the norm `norm`; whether they were used.
+/// One step whose gradient norm is `norm`. Returns whether its gradients were used.
 bool takes(LossScaler& scaler, double norm) {
   Step step{.number = 1};
   scaler.begin(step);

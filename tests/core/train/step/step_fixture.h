@@ -1,5 +1,5 @@
-// The least that a step can be run on: a model of one parameter, and an executor that gives it the
-// gradient and the loss that a test says.
+// The smallest setting in which a step can run: a model of one parameter, and an executor that sets
+// the gradient and the loss that a test chooses.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ inline std::vector<Layer> one_weight() {
   return layers;
 }
 
-/// Gives every weight the gradient `gradient` times the step's scale, and the loss 7.
+/// Sets every gradient to `gradient` times the step's scale, and the loss to 7.
 class GivenGradients final : public StepExecutor {
  public:
   GivenGradients(ModelPart& part, std::string& told) : part_(part), told_(told) {}

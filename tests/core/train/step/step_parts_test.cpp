@@ -1,4 +1,4 @@
-// What plugins do in a step: wrappers nest, and what does not go together is refused by name.
+// Plugins in a step: wrappers nest, and incompatible plugins are refused by name.
 #include "core/train/step/step_parts.h"
 
 #include <functional>
