@@ -1,5 +1,5 @@
-// What of a text is shown as it is, is judged by utf8proc, the Unicode library, for every
-// character.
+// Which characters are shown unescaped, compared for every character with utf8proc, the Unicode
+// library.
 #include <titan/shown_text.h>
 
 #include <utf8proc.h>
@@ -34,7 +34,7 @@ TEST(Printable, EscapesWhatIsNotSeenOfAllCharacters) {
                             category == UTF8PROC_CATEGORY_ZP ||
                             (category == UTF8PROC_CATEGORY_ZS && code != ' ') || is_selector ||
                             is_noncharacter || fillers.contains(code);
-    // whether what has no meaning yet is shown is not laid down
+    // unassigned characters may be shown or escaped
     if (!is_harmful && category == UTF8PROC_CATEGORY_CN) continue;
     const std::string text = utf8(code), shown = printable(text);
     num_shown += shown == text;

@@ -9,7 +9,7 @@
 namespace titan {
 namespace {
 
-// as `xxhsum -H2` of xxHash 0.8.1 prints them
+// printed by `xxhsum -H2` of xxHash 0.8.1
 TEST(Hash, EqualsXxhsum) {
   EXPECT_EQ(hash_hex(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hash_hex("a"), "a96faf705af16834e6c632b61e964e1f");

@@ -1,5 +1,5 @@
-// Padding is no load: rows that are filled up give the losses and move the bias as their tokens
-// alone do.
+// Padding is not counted as load: padded rows give the same losses and bias updates as their tokens
+// alone.
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -93,7 +93,7 @@ TEST(RouterPadding, IsNoPartOfTheLoad) {
   EXPECT_FALSE(at::equal(counted.bias, expected.bias)) << "padding would be seen";
 }
 
-/// Ranks of tensor parallelism that hold parts of each row count the tokens of their part.
+/// Ranks of tensor parallelism that hold parts of each row count only the tokens of their part.
 TEST(RouterPadding, IsFoundInPartsOfRows) {
   const at::Tensor x = tokens_of_rows().narrow(1, 0, 8);
   Batch whole = padded_batch();

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder for one test, and what a process leaves in it: only the first error of a process
-/// counts, so each gets a process of its own.
+/// A folder for one test, and the error file that a process leaves in it. Only the first error of a
+/// process counts, so each test runs a new process.
 class ErrorFile : public ::testing::Test {
  protected:
   ErrorFile() {

@@ -1,4 +1,4 @@
-// What a run writes of itself is what readers of history.jsonl find, over several sessions.
+// Readers of history.jsonl find all that a run wrote, over several sessions.
 
 #include <filesystem>
 #include <fstream>

@@ -19,7 +19,7 @@ StepClock::Seconds times(double forward, double backward, double waited) {
   return seconds;
 }
 
-/// The warnings of rank 0 when each of four ranks reports the same times `count` times.
+/// The warnings of rank 0 when each of four ranks reports its times `times` times.
 std::string warnings(const std::vector<StepClock::Seconds>& ranks, int times) {
   ::testing::internal::CaptureStderr();
   testing::run_ranks({.dp_shard = 4}, [&](const dist::Mesh& mesh) {
