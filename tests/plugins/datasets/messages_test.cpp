@@ -1,4 +1,4 @@
-// The messages dataset: the forms in which conversations are written down, and lines that are none.
+// The messages dataset: formats of conversations, and malformed lines.
 #include "plugins/datasets/messages/messages_dataset.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Document read_form(const std::string& line, const MessagesOptions& options = {})
   return document;
 }
 
-/// What is wrong with the line.
+/// The error of reading the line.
 std::string wrong_line(const std::string& line, const MessagesOptions& options = {}) {
   return error_of([&] { read_form(line, options); }).message();
 }

@@ -73,7 +73,7 @@ TEST(StepRate, ForgetsWhatIsLongAgo) {
   for (int64_t second = 0; second <= 100; ++second) rate.add(100 * second, 1.0 * second);
   for (int64_t second = 1; second <= 40; ++second) rate.add(10000 + second, 100.0 + second);
   EXPECT_DOUBLE_EQ(*rate.steps_per_second(), 1);
-  rate.add(10041, 100140);  // a step that takes a day is all there is to go by
+  rate.add(10041, 100140);  // a step of a day fills the whole window
   EXPECT_NEAR(*rate.steps_per_second(), 1e-5, 1e-7);
 }
 

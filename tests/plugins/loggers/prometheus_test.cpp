@@ -1,5 +1,5 @@
-// Names, text and files of the prometheus logger; tests/referee/prometheus_referee.py lets
-// Prometheus' own parsers read them.
+// Names, text and files of the prometheus logger; tests/referee/prometheus_referee.py reads them
+// with Prometheus' own parsers.
 #include "plugins/loggers/prometheus/prometheus_logger.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Expected tokens follow the rules of lm-evaluation-harness; tests/end_to_end/evaluate_test.py
+// Tokens of requests, by the rules of lm-evaluation-harness; tests/end_to_end/evaluate_test.py
 // compares with the harness itself.
 #include "plugins/commands/evaluate/requests.h"
 

@@ -1,4 +1,5 @@
-// plugins/commands/inspect/inspection.h: what titan inspect shows of sound and of damaged folders.
+// plugins/commands/inspect/inspection.h: the report of `titan inspect` for sound and damaged
+// folders.
 #include "plugins/commands/inspect/inspection.h"
 
 #include <string>
@@ -27,7 +28,7 @@ Inspection thoroughly(const std::filesystem::path& path) {
   return inspect(path, Thoroughness::bytes);
 }
 
-/// The text without the folder's path in front of names.
+/// The text, with names relative to the folder.
 std::string text_of(const Inspection& inspection, TensorList tensors = TensorList::left_out) {
   std::string text = to_text(inspection, tensors);
   return text.substr(text.find('\n') + 1);

@@ -60,7 +60,7 @@ TEST(RunSnapshot, WhoWorksWhileHalfOfTheOthersWaitIsAwaited) {
   statuses.ranks[0].waiting_seconds = statuses.ranks[1].waiting_seconds = 6;
   EXPECT_EQ(marks(statuses),
             (std::vector<RankMark>{kNone, kNone, RankMark::awaited, RankMark::awaited}));
-  statuses.ranks[1].waiting_seconds = 4;  // not for long
+  statuses.ranks[1].waiting_seconds = 4;  // only a short wait
   EXPECT_EQ(marks(statuses), (std::vector<RankMark>(4, kNone)));
 }
 
