@@ -138,10 +138,8 @@ TEST(ConversationWindows, WhatIsTooLongIsLeftOutAndCounted) {
 
 TEST(ConversationWindows, TruncationCutsTheEndOfOneButNeverOneOfTwo) {
   const WrittenDataset dataset({completions({{"ab", "cdefgh"}}),            // cut at its end
-                                completions({{"abcdefgh", "i"}}),           // cut, and nothing is
-                                                                            // left to learn
-                                completions({{"ab", "c"}, {"ab", "d"}})});  // a pair of 10 tokens,
-                                                                            // skipped
+                                completions({{"abcdefgh", "i"}}),           // nothing left to learn
+                                completions({{"ab", "c"}, {"ab", "d"}})});  // 10 tokens: skipped
   ChatRow row(dataset, 8, TooLong::truncate);
   const std::vector<Window> windows = row.all();
   ASSERT_EQ(windows.size(), 1u);

@@ -194,8 +194,7 @@ std::vector<Tokens> plain_order(const std::vector<int64_t>& lengths, int64_t row
 TEST(WindowFeed, IndexedStreamedAndPlainOrderAreTheSame) {
   const std::vector<int64_t> lengths = {3, 9, 1, 4, 4, 12, 7, 2, 30, 5, 6};
   const NumberedDataset indexed(lengths);
-  const ShardedDataset dealt(lengths, {4, 0, 7});  // fewer shards than rows: documents are assigned
-                                                   // round-robin
+  const ShardedDataset dealt(lengths, {4, 0, 7});  // fewer shards than rows: round-robin
   for (const Dataset* dataset :
        {static_cast<const Dataset*>(&indexed), static_cast<const Dataset*>(&dealt)}) {
     DrawnRun drawn;

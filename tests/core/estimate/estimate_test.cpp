@@ -148,8 +148,7 @@ TEST_F(EstimateTest, OffloadHoldsOneBlockWhateverTheirNumber) {
         .ranks[0];
   };
   const RankEstimate kept = found("none");
-  const int64_t blocks = kept.stages[0].activation_bytes;  // activations of six blocks, and little
-                                                           // else
+  const int64_t blocks = kept.stages[0].activation_bytes;  // of six blocks, and little else
   const int64_t offloaded = found("offload").peak_bytes();
   EXPECT_LT(offloaded, kept.peak_bytes() - blocks / 2);
   EXPECT_LT(offloaded, found("full").peak_bytes() + blocks / 6);

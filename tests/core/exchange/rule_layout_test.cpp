@@ -63,8 +63,8 @@ TEST(NameRules, TakeRectanglesOfTransposedTensors) {
   const at::Tensor theirs = at::randn({4, 8, 6});
   EXPECT_TRUE(same_bytes(rectangle({"w", "t", 0, {}, {}, {0, 2, 1}}, kBox, theirs),
                          cut_to(theirs.transpose(1, 2), kBox)));
-  const at::Tensor turned = at::randn({8, 4, 6});  // dimension 0 of w is dimension 1 of the file's
-                                                   // tensor, 2 is 0
+  // dimensions 0, 1, 2 of w are dimensions 1, 2, 0 of the file's tensor
+  const at::Tensor turned = at::randn({8, 4, 6});
   EXPECT_TRUE(same_bytes(rectangle({"w", "t", 0, {}, {}, {1, 2, 0}}, kBox, turned),
                          cut_to(turned.permute({1, 2, 0}), kBox)));
 }

@@ -71,8 +71,7 @@ TEST_F(WeightFile, FillsFilesUpToTheirLimit) {
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[0].name, "model-00001-of-00002.safetensors");
   EXPECT_EQ(two[0].tensors.size(), 2u);
-  EXPECT_EQ(plan(FileStyle::hugging_face, 10).size(), 3u);  // each is larger than the limit of a
-                                                            // file
+  EXPECT_EQ(plan(FileStyle::hugging_face, 10).size(), 3u);  // each exceeds a file's limit
   EXPECT_EQ(plan(FileStyle::hugging_face, 5000)[0].name, "model.safetensors");
   EXPECT_EQ(plan(FileStyle::checkpoint, 5000)[0].name, "weights-rank-00000.safetensors");
   EXPECT_EQ(plan(FileStyle::checkpoint)[1].name, "weights-rank-00000-02.safetensors");

@@ -149,9 +149,7 @@ TEST(Recomputation, NeverChoosesExpertsAgain) {
     Checkpointed again(std::move(layers), mode.name, mode.options, at::kCPU);
     const at::Tensor loss = again.loss(make_rows(0, 2));
     const int at_first = num_choices;
-    EXPECT_EQ(at_first, mode.name == "memory_budget" ? 3 : 2) << mode.name;  // the memory budget
-                                                                             // also measures a
-                                                                             // block
+    EXPECT_EQ(at_first, mode.name == "memory_budget" ? 3 : 2) << mode.name;  // measures a block
     loss.backward();
     EXPECT_EQ(num_choices, at_first) << mode.name;
   }

@@ -166,8 +166,7 @@ TEST(FusedBackend, TrainsUnderDataParallelismAndRecomputation) {
                                    {"memory_budget", Value::map({{"memory_budget", 0.5}})},
                                    {"offload", Value::map({{"min_bytes", 1}})}};
   const auto finish = [](ModelPart& part) { fuse(part); };
-  fuse(*std::make_unique<ModelPart>(llama_layers(false)));  // opens the plugin before the threads
-                                                            // start
+  fuse(*std::make_unique<ModelPart>(llama_layers(false)));  // opens the plugin before threads start
   for (const int64_t ranks : {1, 2})
     for (const Mode& mode : modes) {
       const Replica::Prepare prepare = [&](ModelPart& part) {

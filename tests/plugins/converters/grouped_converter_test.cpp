@@ -215,9 +215,7 @@ TEST(GroupedConverters, ComputeTheSameWhereExpertsAreDealtToRanks) {
         EXPECT_LT(error(there.y, exact.y), 0.1) << what;
         for (size_t i = 0; i < part.parameters().size(); ++i) {
           const nn::Parameter &own = *part.parameters()[i], &all = *whole.parameters()[i];
-          if (own.shardings().empty())
-            continue;  // the gate's gradient covers only this rank's
-                       // tokens
+          if (own.shardings().empty()) continue;  // the gate's, of this rank's tokens
           EXPECT_EQ(own.slice().sizes[0], 8 / ranks);
           EXPECT_LT(error(own.grad(), all.grad().narrow(0, own.slice().offsets[0], 8 / ranks)),
                     1e-6)

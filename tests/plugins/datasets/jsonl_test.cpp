@@ -126,8 +126,7 @@ TEST(JsonlDataset, ContinuesExactlyWhereItsPositionWasTaken) {
           ASSERT_EQ(document.text, all[i]);
         }
       }
-      const Value position = parse_json(to_json(stream->position()));  // in the form that a
-                                                                       // checkpoint stores
+      const Value position = parse_json(to_json(stream->position()));  // as a checkpoint stores it
       const std::string place = stream->place();
       const JsonlDataset later = open_jsonl(path, {.index = false});
       const auto resumed = later.streamed()->open(0);

@@ -77,8 +77,7 @@ TEST(CudaGroupedMm, LeavesOperandsThatItCannotCopyToTheProductPerGroup) {
   const Tensor wide = random({6, 24}, at::kBFloat16), weight = random({2, 16, 16}, at::kBFloat16);
   const auto product = [&](const Tensor& x) { return composite::grouped_mm(x, weight, rows); };
   EXPECT_EQ(calls_in([&] { product(wide.narrow(1, 8, 16)); }), 1);
-  EXPECT_EQ(calls_in([&] { product(wide.narrow(1, 1, 16)); }), 0);  // 2 bytes after an aligned
-                                                                    // address
+  EXPECT_EQ(calls_in([&] { product(wide.narrow(1, 1, 16)); }), 0);  // 2 bytes past alignment
   const Tensor odd_rows = random({6, 18}, at::kBFloat16).narrow(1, 0, 16);
   EXPECT_EQ(calls_in([&] { product(odd_rows); }), 0);
   const Tensor none = random({0, 16}, at::kBFloat16);

@@ -156,8 +156,7 @@ TEST(CudaPackedAttention, GivesTheFlashKernelAllDocumentsAtOnce) {
         composite::packed_attention_forward(path, q, k, v, x.lengths, true, 0.3);
     const auto [dq, dk, dv] = composite::packed_attention_backward(
         path, by_tokens(x.dout), q, k, v, out, logsumexp, x.lengths, true, 0.3);
-    EXPECT_EQ(num_calls, path == AttentionPath::flash ? 4 : 0);  // cumulative lengths of q and k,
-                                                                 // in forward and backward
+    EXPECT_EQ(num_calls, path == AttentionPath::flash ? 4 : 0);  // lengths of q and k, twice
     const Tensors found = {out, dq, dk, dv},
                   expected = {own.detach(), grads[0], grads[1], grads[2]};
     for (size_t i = 0; i < found.size(); ++i) {

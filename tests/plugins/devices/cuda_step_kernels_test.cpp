@@ -318,8 +318,7 @@ TEST_F(CudaStepKernels, AdamWLeavesToOthersWhatItDoesNotTake) {
   EXPECT_FALSE(takes({4, 6}, {{0, 0}, {4, 6}}));  // the CPU has no such operation yet
   const torch::Library library = cpu_with_adamw();
   EXPECT_TRUE(takes({4, 6}, {{0, 0}, {4, 6}}));
-  EXPECT_FALSE(takes({4, 6, 5}, {{1, 2, 1}, {2, 3, 2}}));  // the slice is not a block of rows and
-                                                           // columns
+  EXPECT_FALSE(takes({4, 6, 5}, {{1, 2, 1}, {2, 3, 2}}));  // not a matrix of the stack
 }
 
 /// A weight in bf16 after some optimizer steps with stochastic rounding.

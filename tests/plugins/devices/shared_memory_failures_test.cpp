@@ -61,8 +61,7 @@ TEST(SharedMemoryFailures, ARankThatEndsIsNoticedByAllOthers) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(error_of(backend->all_reduce(word, Reduce::sum)),
               "it was aborted: rank 2 of the group has ended");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, minutes(2));  // not the timeout of five
-                                                                      // minutes
+    EXPECT_LT(std::chrono::steady_clock::now() - start, minutes(2));  // the timeout is five
     both_have_noticed.arrive_and_wait();
   });
 }

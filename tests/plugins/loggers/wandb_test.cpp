@@ -291,8 +291,7 @@ TEST(WandbLogger, AResumedRunKeepsItsIdAndTheRowsOfBefore) {
   {
     WandbLogger killed({}, {});
     killed.start(wandb_run_in(folder));
-    log_steps(killed, 1, 8);  // the row of step 8 still waits for more values of its step, and is
-                              // lost
+    log_steps(killed, 1, 8);  // the row of step 8 is still incomplete, and is lost
   }
   WandbLogger resumed({}, {});
   resumed.start(wandb_run_in(folder, 5));

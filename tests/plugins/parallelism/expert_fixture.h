@@ -22,8 +22,7 @@ struct Kind {
   const char* name;
   int64_t top_k = 2;
   bool weighs_inputs = false;
-  std::vector<double> gate = {};  // gate weights of each expert, the same for every element of a
-                                  // token; {}: random
+  std::vector<double> gate = {};  // one gate weight per expert; {}: random
   bool forces_balance = false;
   bool has_shared_and_biases = false;
 };

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>

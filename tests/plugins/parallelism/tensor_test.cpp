@@ -125,8 +125,7 @@ std::map<std::string, dist::Traffic> traffic_of(const dist::Recorder& recorder) 
 std::map<std::string, dist::Traffic> expected_traffic(const TensorCase& c) {
   constexpr int64_t kLayers = 2, kDim = 64, kTokens = kRows * kRowLength, kReal = 8;
   const int64_t others = c.tp - 1;
-  const int64_t activation = kTokens * kDim * kReal / c.tp * others;  // bytes that a rank sends of
-                                                                      // one activation
+  const int64_t activation = kTokens * kDim * kReal / c.tp * others;  // bytes that a rank sends
   const int64_t ends =
       c.loss ? 3 * kTokens * kReal * others : kTokens * ((131 + c.tp - 1) / c.tp) * kReal * others;
   const int64_t norms = 2 * kLayers + 1, norm_bytes = 2 * kDim * kReal / c.tp * others;

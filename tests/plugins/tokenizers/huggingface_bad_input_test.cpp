@@ -224,8 +224,7 @@ TEST(BadTokenizer, NamesTheLineOfAVocabFile) {
   EXPECT_THAT(error(bytes, "h e\n"), HasSubstr("merges.txt:1: merge \"h\" + \"e\" needs"));
   EXPECT_THAT(error(bytes, "#\n\nh e l\n"), HasSubstr("merges.txt:3: a merge has two tokens"));
   EXPECT_THAT(error(bytes + "a\n", ""), HasSubstr("vocab.txt:257: token \"a\" is already"));
-  EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts as a line, but is no
-                                                    // token
+  EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts, but is no token
   EXPECT_THAT(error(bytes, ""), HasSubstr("holds no token \"[UNK]\""));
   EXPECT_THAT(error("a\n\xFF\n", ""), HasSubstr("byte 2 is not valid UTF-8"));
   EXPECT_THAT(error(std::string("a\0\n\0b\0", 6), ""),

@@ -98,8 +98,7 @@ TEST(Sentencepiece, TakesTextThatSpellsAControlPieceAsText) {
   Ids ids;
   const SentencepieceTokenizer tokenizer(small_model().text(), "small.model");
   tokenizer.encode_with_special_tokens("bab<s></s>babc", ids);
-  EXPECT_EQ(ids, (Ids{3, 5, 7, 1, 2, 3, 5, 10}));  // text between special tokens is encoded
-                                                   // separately
+  EXPECT_EQ(ids, (Ids{3, 5, 7, 1, 2, 3, 5, 10}));  // text between is encoded separately
   EXPECT_EQ(decode(small_model(), {1, 9, 0, 2}), "a \xE2\x81\x87 ");
 }
 

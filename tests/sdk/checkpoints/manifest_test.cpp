@@ -226,8 +226,7 @@ void expect_refused(const std::function<void(Value&)>& change, const std::string
 TEST(CheckpointManifest, RefusesWhatIsMissing) {
   for (const char* name :
        {"format", "version", "contents", "step", "tokens_seen", "lr_step", "seed", "model",
-        "flavor", "layout", "time", "program", "files", "config"})  // the hash is not listed: the
-                                                                    // helper computes it anew
+        "flavor", "layout", "time", "program", "files", "config"})  // the hash is computed anew
     expect_refused(
         [&](Value& value) {
           std::erase_if(value.as_map(), [&](const auto& member) { return member.first == name; });

@@ -104,14 +104,12 @@ TEST_F(ChangingGroupTest, RecordsThatAMemberIsGoneAndRepeatsTheStepWithoutIt) {
     group->change({"a", replica, 3});
     all_met.arrive_and_wait();
     if (replica == 2) return group.reset();  // dies in the step
-    step(group->group(), replica);           // throws nothing: other ranks of the replica continue
-                                             // too
+    step(group->group(), replica);           // no error: other ranks of the replica continue
     ASSERT_TRUE(group->failure().has_value()) << replica;
     EXPECT_FALSE(group->failure()->empty());
     const at::Tensor untouched = at::full({1}, 8.0, at::kDouble);
     group->group().all_reduce(untouched, Reduce::sum).wait();
-    EXPECT_EQ(untouched.item<double>(), 8);  // after a failure, collectives of this epoch do
-                                             // nothing
+    EXPECT_EQ(untouched.item<double>(), 8);  // this epoch's collectives do nothing
     EXPECT_THROW(group->change({"a", replica, 3}), Error);
 
     group->change({"b", replica, 2});

@@ -8,10 +8,7 @@ namespace {
 
 TEST(Gzip, GivesBackWhatWasPacked) {
   std::string text;
-  for (int64_t i = 0; i < 200000; ++i)
-    text += std::to_string(i * i % 977) + ",";  // large enough
-                                                // for several
-                                                // pieces
+  for (int64_t i = 0; i < 200000; ++i) text += std::to_string(i * i % 977) + ",";  // several pieces
   for (const std::string& content : {std::string(), std::string("x"), text}) {
     const std::string packed = to_gzip(content);
     EXPECT_TRUE(is_gzip(packed));

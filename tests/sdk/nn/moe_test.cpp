@@ -326,8 +326,7 @@ TEST(Router, ChoosesAsBeforeWhereItRunsAgain) {
   Notes notes;
   const RecomputeScope::Entry entry(&notes);
   const Tensor first = router.route(x, Batch()).experts;
-  const Tensor other = router.route(-x, Batch()).experts;  // on its own, -x would choose other
-                                                           // experts
+  const Tensor other = router.route(-x, Batch()).experts;  // alone, -x chooses others
   EXPECT_TRUE(at::equal(first, other));
 }
 

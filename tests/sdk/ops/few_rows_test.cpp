@@ -94,8 +94,7 @@ TEST(FewRows, AreLeftToBlasWithoutAScopeOrWithManyRowsOrAGraph) {
   const Tensor weight = drawn({1024, 768});
   const Tensor few = drawn({3, 768}), many = drawn({FewRowsScope::kMost + 1, 768});
   const Tensor by_blas = few.mm(weight.t());
-  ASSERT_FALSE(at::equal(with_scope(few, weight), by_blas));  // otherwise this test would show
-                                                              // nothing
+  ASSERT_FALSE(at::equal(with_scope(few, weight), by_blas));  // else the test shows nothing
   EXPECT_TRUE(at::equal(linear(few, weight), by_blas));
   EXPECT_TRUE(at::equal(with_scope(many, weight), many.mm(weight.t())));
   const Tensor turned = drawn({768, 1024}).t();

@@ -84,8 +84,7 @@ TEST(AddRmsNorm, RefusesWhatDoesNotFit) {
 
 TEST(SwigluBackwardInPlace, GivesTheBitsOfSwigluAndItsGradients) {
   for (const at::ScalarType type : kTypes)
-    for (const int64_t rows : {0, 1, 3, 700}) {  // 700 · 13 elements: not a multiple of the block
-                                                 // size
+    for (const int64_t rows : {0, 1, 3, 700}) {  // 700 · 13: not a multiple of a block
       const Tensor gate = (random({rows, 13}) * 3).to(type).requires_grad_();
       const Tensor up = random({rows, 13}).to(type).requires_grad_();
       const Tensor dout = random({rows, 13}).to(type);

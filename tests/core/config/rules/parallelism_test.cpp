@@ -168,8 +168,7 @@ TEST(Parallelisms, TheResolvedJobResolvesToItself) {
           .config.resolved;
   const Value* own = once.at("parallelism").find("fsdp");
   ASSERT_TRUE(own);
-  EXPECT_EQ(*own, Value::map({{"own", 7}}));  // options that follow from the core's keys are not
-                                              // written again
+  EXPECT_EQ(*own, Value::map({{"own", 7}}));  // without what the core's keys imply
   const Resolution again = resolve_text(to_toml(once), {}, 4);
   EXPECT_EQ(again.config.resolved, once);
 }

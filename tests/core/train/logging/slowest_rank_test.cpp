@@ -51,8 +51,7 @@ TEST(SlowestRank, IsTheOneWithTheMostWorkOfItsOwn) {
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[0].tag, "time_metrics/slowest_rank");
     EXPECT_EQ(found[0].value, 2);
-    EXPECT_DOUBLE_EQ(found[1].value, 100 * (12 - 9) / 12.0);  // relative to the lower median, rank
-                                                              // 0
+    EXPECT_DOUBLE_EQ(found[1].value, 100 * (12 - 9) / 12.0);  // over the lower median, rank 0
   });
 }
 

@@ -265,8 +265,7 @@ TEST(Comparison, TakesTheLastRunOfAStepThatWasRunTwice) {
   b.trace(0, kOneRank, {{"output", "layers.0", 1, 0, 0, "2"}});
   b.folder().write("tensor_trace/rank_0.jsonl",
                    b.folder().read("tensor_trace/rank_0.jsonl") +
-                       a.folder().read("tensor_trace/rank_0.jsonl"));  // resumed from an earlier
-                                                                       // step
+                       a.folder().read("tensor_trace/rank_0.jsonl"));  // resumed before it
   EXPECT_TRUE(compared(a, b).are_same());
 }
 

@@ -96,8 +96,7 @@ TEST(RankTimelines, OfAStepThatWasDoneAgainTheLastCounts) {
       3);
   ASSERT_EQ(timeline.steps.size(), 1u);
   EXPECT_EQ(timeline.steps[0].begin, 9);
-  EXPECT_EQ(timeline.num_unreadable, 1);  // one span ends before it begins; the torn last line does
-                                          // not count
+  EXPECT_EQ(timeline.num_unreadable, 1);  // a span with end < begin; the torn line does not count
   EXPECT_TRUE(timeline.plan.actions.empty());
 }
 

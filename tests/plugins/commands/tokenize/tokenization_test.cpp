@@ -173,9 +173,7 @@ TEST_F(TokenizationOutput, IsFinishedAfterAKillAnywhereBetweenTheRenames) {
     EXPECT_FALSE(state.is_complete);
     if (instant >= 1) fs::remove(output(".idx"));
     if (instant >= 2) fs::rename(output(".bin.part"), output(".bin"));
-    if (instant >= 2)
-      request_.overwrite = false;  // the file under the final name is this run's
-                                   // own
+    if (instant >= 2) request_.overwrite = false;  // the file is this run's own
     if (instant >= 3) {
       // finish, then restore the files that a kill before the last removals leaves
       const std::string sizes = read_bytes(output(".sizes.part"));
