@@ -1,9 +1,11 @@
-# Tests that drive the real program as a user would (Python, standard library and referees). Label end_to_end; those that
-# build projects against an installation are also labelled slow: `ctest -LE slow` leaves them out.
+# Tests that run the real program as a user would (Python, standard library and referees). Label
+# end_to_end; those that build projects against an installation are also labelled slow: `ctest -LE
+# slow` leaves them out.
 
 set(titan_prefix ${CMAKE_BINARY_DIR}/tests/prefix)
 
-# Where tests/thorough.txt names end_to_end.<name>.thorough, the cases that the file marks as thorough are that test's.
+# If tests/thorough.txt lists end_to_end.<name>.thorough, that test runs the cases marked as
+# thorough.
 function(titan_add_end_to_end name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALLED" "TIMEOUT" "")
   set(tests end_to_end.${name})
@@ -55,7 +57,8 @@ add_test(NAME end_to_end.drawn_mistakes
 set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIMEOUT 1800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
 
-# An installation of this build, and projects built against it. With a sanitizer the projects would need it too.
+# An installation of this build, and projects that build against it. Without sanitizers, because the
+# projects would need them too.
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
@@ -67,13 +70,13 @@ if(NOT TITAN_SANITIZER)
   set_property(TEST end_to_end.olmo2 APPEND PROPERTY ENVIRONMENT "TITAN_MODEL_PROBE=$<TARGET_FILE:llama_probe>")
 endif()
 
-# Every layout compared with one rank; docs/results/parity.md is its table. And memory and traffic of simulated ranks compared with formulas;
-# docs/results/scaling.md has more of them.
+# Compares every layout with one rank (table in docs/results/parity.md), and memory and traffic of
+# simulated ranks with formulas (more in docs/results/scaling.md).
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
 add_test(NAME parity.everyday COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py --everyday)
 add_test(NAME parity.recompute COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/recompute.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
-# the longest by far, with two layouts at a time: started first
+# by far the longest, with two layouts at a time: starts first
 set_tests_properties(parity.ladder parity.everyday parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.everyday parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;${titan_python_environment}")
