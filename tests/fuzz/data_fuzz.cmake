@@ -1,4 +1,5 @@
-# Fuzzing of what chat templates, tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
+# Fuzzing of the files of chat templates, tokenizers, data sets and pipeline schedules. Included by
+# CMakeLists.txt of this folder.
 #
 #   ctest -R '^fuzz\.'                              5 seconds each, the same inputs at each run
 #   data_fuzz tiktoken --seconds 3600 --seed 7      longer, and other inputs

@@ -39,7 +39,7 @@ CONVERTERS = {
     "mx": {"model.converters": "quantize.linear.mx", "quantize.linear.mx.recipe_name": "mxfp8_emulated"},
     "float8, lora": {**FLOAT8, **LORA, "model.converters": "quantize.linear.float8,lora"},
 }
-# what models with experts take, whatever they call their layers
+# options of models with experts, under each layer naming
 OF_EXPERTS = {
     "none": {},
     "lora, experts": {**LORA, "converter.lora.targets": "wo,experts"},
@@ -66,7 +66,7 @@ SAVING = {"checkpoint.enable": None, "checkpoint.interval": SAVED, "checkpoint.k
 @dataclasses.dataclass
 class Combination:
     rung: layouts.Rung
-    other: layouts.Rung  # goes on with its checkpoint
+    other: layouts.Rung  # resumes its checkpoint
     model: str
     mode: str
     converter: str

@@ -39,7 +39,7 @@ LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
 LIMITS = {"float64": (20, 1e-9), "float32": (5, 1e-5)}  # dtype: judged steps, largest relative difference
 FULL_STEPS = {"float64": 20, "float32": 20}
 SHORT_STEPS = {"float64": 10, "float32": 5}
-SHORT_FLOAT32 = 8  # of so many layouts one
+SHORT_FLOAT32 = 8  # one of this many layouts
 EVERYDAY = ("1 rank, accumulation 4", "DDP 2", "FSDP 2, accumulation 2", "HSDP 2x2", "TP 2", "PP 2, ZBVZeroBubble", "CP 2, alltoall, headtail",
             "PP 2 x CP 2 x TP 2", "CP 2 x FSDP 2, compile", "qwen3: FSDP 2 x TP 2", "EP 2, PP 2 x FSDP 2, DualPipeV")
 BASE = {

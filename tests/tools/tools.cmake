@@ -1,4 +1,4 @@
-# Tests of the scripts in tools/, and what these scripts hold the tree to.
+# Tests of the scripts in tools/, and rules of the tree that these scripts check.
 
 # titan_add_tool_test(<name> ENVIRONMENT...): tests/tools/<name>_test.py
 function(titan_add_tool_test name)
@@ -9,11 +9,11 @@ endfunction()
 
 titan_add_tool_test(check_floors)
 
-# includes of the tree go down only
+# includes in the tree go only downwards
 add_test(NAME tools.floors COMMAND ${TITAN_TEST_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_floors.py)
 set_tests_properties(tools.floors PROPERTIES LABELS tools TIMEOUT 600)
 
-# older words become no more
+# older words do not spread
 titan_add_tool_test(check_words)
 add_test(NAME tools.words COMMAND ${TITAN_TEST_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_words.py)
 set_tests_properties(tools.words PROPERTIES LABELS tools TIMEOUT 600)
@@ -23,13 +23,14 @@ titan_add_tool_test(plugin_names)
 
 titan_add_tool_test(sdk_abi TITAN_CMAKE=${CMAKE_COMMAND})
 
-# which LibTorch will do
+# which versions of LibTorch are accepted
 titan_add_tool_test(torch_versions TITAN_CMAKE=${CMAKE_COMMAND})
 
-# configurations of torchtitan 0.3 become files of ours
+# converts configurations of torchtitan 0.3 to Titan's
 titan_add_tool_test(torchtitan_config TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan)
 
-# registers, spills and shared memory of the compiled CUDA kernels; what needs nvcc says so where it is skipped
+# registers, spills and shared memory of the compiled CUDA kernels; without nvcc it is skipped with
+# the reason
 titan_add_tool_test(cuda_kernels TITAN_CUDA_LOGS=${PROJECT_BINARY_DIR}/plugins/devices/cuda)
 
 # bytes and operations that predict the time of a step on a GPU
@@ -38,20 +39,21 @@ titan_add_tool_test(gpu_prediction TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTOR
 # docs/results/gpu.md from the reports of GPU runs
 titan_add_tool_test(gpu_report)
 
-# two commits, bit for bit; the programs are stand-ins here
+# two commits, bit for bit, with stand-in programs
 titan_add_tool_test(same_bits)
 
-# the parts of ./run_tests.sh --slice, what the everyday suite leaves out, and that every mutation still applies
+# the parts of ./run_tests.sh --slice, the tests left out of the everyday suite, and that every
+# mutation still applies
 titan_add_tool_test(test_slices TITAN_BUILD=${PROJECT_BINARY_DIR})
 
-# what the tests cost, held to its budget
+# costs of the tests, within the budget
 titan_add_tool_test(test_costs TITAN_BUILD=${PROJECT_BINARY_DIR})
 
-# when .ci/run adds a slice; what it calls are stand-ins here
+# when .ci/run adds a slice, with stand-in programs
 titan_add_tool_test(ci_run)
 
-# what the build costs
+# costs of the build
 titan_add_tool_test(build_costs)
 
-# what .ci/run adds to the everyday suite
+# which tests .ci/run adds to the everyday suite
 titan_add_tool_test(touched_tests)

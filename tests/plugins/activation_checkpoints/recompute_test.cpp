@@ -270,8 +270,7 @@ TEST(Recomputation, CountsTheWorkThatItRepeats) {
   EXPECT_EQ(repeated_flops("selective", op), 2 * (wk + wo + w3));
 }
 
-// ---- layers that do not repeat themselves
-// --------------------------------------------------------
+// ---- layers whose results differ between runs ---------------------------------------------------
 
 /// y = x · w ⊙ r, where each run draws a new r, or one of another shape every other run.
 class Noise final : public nn::Module {
