@@ -28,7 +28,7 @@ import time
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
 CHUNK = 8 << 20
-INTERVAL = {"disabled": 1, "async": 8}  # the background save shall be over before the next one
+INTERVAL = {"disabled": 1, "async": 8}  # the background save must end before the next one
 SAVE_TARGET, LOAD_TARGET, STALL_TARGET = 0.8, 0.8, 0.1
 RANKS = 4
 HEADING = """# Figures of checkpoints

@@ -41,8 +41,8 @@ JOBS = {
                    "100M Llama: dim 768, 12 layers, 12 heads of 64, vocabulary 32,000; 1 x 1,024 tokens; fp32"),
     "100M, bf16": (LLAMA_100M + DTYPES["bf16"], "100M Llama, 1 x 1,024 tokens; bf16"),
 }
-FRAME = re.compile(r"autograd::|torch::autograd::|[^:]*$")  # what only calls operations: the engine, its nodes, annotations
-SMALL = 0.001  # of the step: rows below are put together
+FRAME = re.compile(r"autograd::|torch::autograd::|[^:]*$")  # names that only enclose operations: the engine, its nodes, annotations
+SMALL = 0.001  # share of the step below which rows are combined
 
 
 def titan(*arguments, threads, timeout=1800):

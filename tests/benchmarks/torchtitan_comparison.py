@@ -73,7 +73,7 @@ def cases():
 
 def measure(case, arguments, result):
     """Writes titan bench's JSON to `result`, or the reason of a failure under "error"."""
-    # launch gives ranks their share of the CPUs; one rank takes all
+    # launch divides the CPUs among ranks; one rank uses all
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     run = subprocess.run(case.command(arguments, result), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:

@@ -5,7 +5,7 @@ pair must be equal; exit code 1 when they are not.
 
     ninja -C build/release transports
     .venv/bin/python tests/benchmarks/transports.py
-    .venv/bin/python tests/benchmarks/transports.py --write docs/shared_memory_figures.md
+    .venv/bin/python tests/benchmarks/transports.py --write FILE
     .venv/bin/python tests/benchmarks/transports.py --largest 65536 --pairs 1 --steps 5      # a quick look
 
 TITAN_PROGRAM names the program; `transports` is searched in its build tree.

@@ -1,5 +1,6 @@
-# What a person with GPUs runs (docs/guides/bench.md), and a run of all its stages on the CPU, in small, for the script's own sake.
-# Both programs are built by the tests that need them, or by their names: `ninja -C build/release gpu_programs`.
+# The programs for machines with GPUs (docs/guides/bench.md), and a test that runs all stages on the
+# CPU, in small, to test the script. The tests that need them build both programs; so does `ninja -C
+# build/release gpu_programs`.
 
 add_executable(device_probe EXCLUDE_FROM_ALL
   gpu/probe/main.cpp gpu/probe/accuracy.cpp gpu/probe/collectives.cpp gpu/probe/float8.cpp gpu/probe/inputs.cpp
@@ -15,8 +16,9 @@ titan_unity(device_probe)
 titan_cold(device_probe)
 add_dependencies(device_probe plugins)
 
-# The tests of the cuda device alone, for a machine that has a GPU and no build tree: it finds the plugins beside itself, and
-# no path of the build is in it. The same tests are part of titan_torch_tests.
+# Only the tests of the cuda device, for a machine that has a GPU and no build tree. The program
+# finds the plugins in its own folder and contains no path of the build. titan_torch_tests has the
+# same tests.
 add_executable(titan_gpu_tests EXCLUDE_FROM_ALL
   plugins/devices/cuda_test.cpp plugins/registry.cpp sdk/ops/ops_testing.cpp test_main.cpp)
 target_include_directories(titan_gpu_tests PRIVATE
@@ -35,7 +37,7 @@ add_test(NAME gpu.run_all_on_the_cpu COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURREN
 set_tests_properties(gpu.run_all_on_the_cpu PROPERTIES COST 300 PROCESSORS 2 LABELS end_to_end TIMEOUT 1800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_BUILD=${CMAKE_BINARY_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
 
-# A bundle of what is built, made and checked on the CPU.
+# A bundle of the build, made and checked on the CPU.
 add_test(NAME gpu.bundle COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpu/bundle_test.py)
 set_tests_properties(gpu.bundle PROPERTIES COST 40 LABELS end_to_end TIMEOUT 300
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_BUILD=${CMAKE_BINARY_DIR};${titan_python_environment}")

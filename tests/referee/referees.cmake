@@ -1,4 +1,4 @@
-# Referees: each script compares what a probe prints with software that is not Titan's. Labels: referee.
+# Referees: each script compares the output of a probe with independent software. Labels: referee.
 
 set(TITAN_TEST_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "Python with requirements-test.txt")
 
@@ -23,7 +23,7 @@ endfunction()
 foreach(probe tokenize_probe tensorboard_probe lr_schedule_probe)
   titan_add_probe(${probe} titan_tested_plugins titan::base ${titan_plugin_libraries} xxhash)
 endforeach()
-# goes through the real schema, which the registering file declares
+# uses the real schema, which the registering file declares
 target_sources(lr_schedule_probe PRIVATE ${PROJECT_SOURCE_DIR}/plugins/lr_schedulers/warmup_stable_decay/plugin.cpp)
 titan_add_probe(safetensors_probe titan_core_config)
 titan_add_probe(dataset_probe titan_core_config)
