@@ -21,8 +21,8 @@ int main(int argc, char** argv) {
   if (tests.successful_test_count() == 0) return kExitSkipped;
   if (GTEST_FLAG_GET(filter) == "*") return 0;
   std::fputs(
-      "some tests were skipped beside others that passed, which would look like a pass: give "
-      "what cannot run everywhere a suite of its own\n",
+      "some tests were skipped while others passed, which would look like a pass: put tests "
+      "that cannot run everywhere into a separate suite\n",
       stderr);
   return 1;
 }

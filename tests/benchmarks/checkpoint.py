@@ -256,7 +256,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path, help="writes the table there")
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--layers", type=int, default=7, help="of 12.8 million parameters, 153 MB of state each")
+    parser.add_argument("--layers", type=int, default=7, help="blocks of 12.8 million parameters, 153 MB of state each")
     parser.add_argument("--folder", type=pathlib.Path, help="on the disk to measure (default: a temporary one)")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="titan_checkpoints_", dir=arguments.folder))

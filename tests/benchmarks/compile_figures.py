@@ -106,7 +106,7 @@ def write(path, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=DTYPES, help="one dtype")
+    parser.add_argument("--only", choices=DTYPES, help="only this dtype")
     parser.add_argument("--turns", type=int, default=5, help="runs of each")
     parser.add_argument("--write", type=pathlib.Path, help="note whose table is filled in")
     arguments = parser.parse_args()

@@ -340,9 +340,9 @@ def write(path, name, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="fill in the tables of this note")
-    parser.add_argument("--only", choices=list(JOBS), action="append", help="these jobs")
+    parser.add_argument("--only", choices=list(JOBS), action="append", help="only these jobs")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=5, help="recorded; the median is shown")
+    parser.add_argument("--steps", type=int, default=5, help="number of recorded steps; the median is shown")
     parser.add_argument("--no-ops", action="store_true", help="without the table against ATen's composition")
     options = parser.parse_args()
     found = {}

@@ -123,8 +123,8 @@ def counted():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--measure", action="store_true", help="the executor's step times instead of the simulation")
-    parser.add_argument("--count", action="store_true", help="the memory of played ranks instead")
-    parser.add_argument("--write", type=pathlib.Path, help="the document whose table is written anew")
+    parser.add_argument("--count", action="store_true", help="the memory of simulated ranks instead")
+    parser.add_argument("--write", type=pathlib.Path, help="the document whose table is rewritten")
     arguments = parser.parse_args()
     name = "measured" if arguments.measure else "counted" if arguments.count else "simulated"
     table = {"measured": measured, "counted": counted, "simulated": simulated}[name]()

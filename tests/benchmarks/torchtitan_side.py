@@ -36,7 +36,7 @@ def parsed():
     parser.add_argument("--layout", choices=["none", "fsdp", "tp", "pp", "cp"], default="none")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2, help="sequences of all ranks in a step")
-    parser.add_argument("--seq-len", type=int, help="tokens of a sequence (default: the model's)")
+    parser.add_argument("--seq-len", type=int, help="tokens per sequence (default: the model's)")
     parser.add_argument("--threads", type=int, default=2, help="of all ranks")
     parser.add_argument("--compile", action="store_true", help="torch.compile each block and the loss, as [compile] does there")
     return parser.parse_args()

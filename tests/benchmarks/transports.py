@@ -109,9 +109,9 @@ def layouts(pairs, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--largest", type=int, default=64 << 20, help="bytes of the largest tensor")
-    parser.add_argument("--repeats", type=int, default=15, help="of each collective and size")
-    parser.add_argument("--pairs", type=int, default=5, help="of training runs for each layout")
-    parser.add_argument("--steps", type=int, default=20, help="of each training run")
+    parser.add_argument("--repeats", type=int, default=15, help="repeats of each collective and size")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of training runs for each layout")
+    parser.add_argument("--steps", type=int, default=20, help="steps of each training run")
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path, help="writes the tables there")
     args = parser.parse_args()
     if args.steps < WARM_UP + 2:

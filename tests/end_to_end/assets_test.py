@@ -36,7 +36,7 @@ class AssetsTest(Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn(f"step {SAVED}", run.stderr + run.stdout)
         steps = {line["step"]: line for line in metrics(out)}
-        self.assertNotIn(SAVED, steps, "the run began anew")
+        self.assertNotIn(SAVED, steps, "the run started from scratch")
         return {str(step): steps[step]["loss_metrics/global_avg_loss"] for step in range(SAVED + 1, STEPS + 1)}
 
     def test_checkpoints_go_on_in_their_layout_and_on_one_rank(self):

@@ -408,7 +408,7 @@ def main():
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--only", type=int, help="run this draw alone and show it")
+    parser.add_argument("--only", type=int, help="run only this draw and show it")
     parser.add_argument("--strict-time", action="store_true")
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.draws} draws from {options.first}", flush=True)

@@ -108,7 +108,7 @@ class EstimateTest(Case):
         asked = self.train("--memory_estimation.enable", "--world-size", 8,
                            config=["--job.config_file", ROOT / "train_configs/llama3_8b.toml"])
         estimated = titan("estimate", "--job.config_file", ROOT / "train_configs/llama3_8b.toml", "--ranks", 8)
-        self.assertEqual(asked.stdout, estimated.stdout, "it speaks of the same machine, whatever this one is")
+        self.assertEqual(asked.stdout, estimated.stdout, "the estimate is for the same machine on any host")
         run = self.train("--memory_estimation.enable", "--memory_estimation.disable_fake_mode", code=2)
         self.assert_holds(run.stderr, "memory_estimation.disable_fake_mode")
 

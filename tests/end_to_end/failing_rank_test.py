@@ -80,7 +80,7 @@ class FaultTest(Ranks):
     def fail_often(self, kind, repeats=REPEATS):
         for i in range(repeats):
             self.fail_once(kind, i % 3)
-        self.assertLessEqual(self.num_late, repeats // 2, "hardly any rank learns who failed")
+        self.assertLessEqual(self.num_late, repeats // 2, "hardly any rank learns which rank failed")
 
     def fail_once(self, kind, faulty):
         shutil.rmtree(self.out, ignore_errors=True)

@@ -87,7 +87,7 @@ def main():
     if not program.result.wasSuccessful() or not there:
         sys.exit(1)
     if 0 < skipped < there:
-        sys.exit("tests were skipped beside others that passed, which would look like a pass")
+        sys.exit("some tests were skipped while others passed, which would look like a pass")
     sys.exit(SKIPPED if skipped else 0)
 
 

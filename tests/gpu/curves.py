@@ -123,7 +123,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("curves", nargs="+", metavar="FILE")
     parser.add_argument("--limit", type=float, help="largest absolute difference of a loss")
-    parser.add_argument("--steps", type=int, help="compare so many steps")
+    parser.add_argument("--steps", type=int, help="compare this many steps")
     arguments = parser.parse_args()
     if len(arguments.curves) < 2:
         parser.error("two curves or more are needed")

@@ -39,13 +39,13 @@ def parsed():
     parser.add_argument("--minutes", type=float, default=9)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("gpu_results"))
     parser.add_argument("--only", nargs="+", metavar="STAGE")
-    parser.add_argument("--again-failed", type=pathlib.Path, metavar="REPORT", help="the stages that an earlier report calls failed")
+    parser.add_argument("--again-failed", type=pathlib.Path, metavar="REPORT", help="only the stages that failed in an earlier report")
     parser.add_argument("--patience", type=float, default=1, metavar="F", help="multiplies every stage's limit, for slow machines")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no stage may take longer")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="limit in seconds for every stage")
     parser.add_argument("--no-diagnosis", action="store_true", help="do not rerun what failed under the CUDA tools")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--plant", nargs="+", default=[], metavar="STAGE=FAULT",
-                        help="for tests of this program: hang, crash, nan or garbage in place of a stage")
+                        help="for tests of this program: replaces a stage with hang, crash, nan or garbage")
     return parser.parse_args()
 
 

@@ -46,7 +46,7 @@ LLAMA_32_1B = dict(dim=2048, n_layers=16, n_heads=32, n_kv_heads=8, ffn_dim_mult
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavor", default="debugmodel", help="a flavor of torchtitan's llama3, or 1B: Llama 3.2 1B")
-    parser.add_argument("--untied", action="store_true", help="1B: an output layer of its own, as torchtitan's Llama 3 has")
+    parser.add_argument("--untied", action="store_true", help="1B: a separate output layer, as in torchtitan's Llama 3")
     parser.add_argument("--seq-len", type=int, default=2048)
     parser.add_argument("--batch", type=int, default=1, help="sequences in a step")
     parser.add_argument("--warmup", type=int, default=int(os.environ.get("TITAN_BENCH_WARMUP", 3)), help="steps not measured")
@@ -54,7 +54,7 @@ def parsed():
     parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16", help="mixed_precision_param")
     parser.add_argument("--weights", choices=["bfloat16", "float32"], default="float32", help="training.dtype")
     parser.add_argument("--float8", choices=["none", "tensorwise", "rowwise"], default="none")
-    parser.add_argument("--filter-fqns", nargs="*", default=[], help="layers that float8 leaves alone, such as output")
+    parser.add_argument("--filter-fqns", nargs="*", default=[], help="layers without float8, such as output")
     parser.add_argument("--compile", action="store_true", help="blocks and loss, as [compile] does")
     parser.add_argument("--ac", choices=["none", "selective", "full"], default="none")
     parser.add_argument("--ac-option", default="op", help="selective_ac_option: op, or N for every N-th block")

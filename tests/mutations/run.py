@@ -167,7 +167,7 @@ def apply(copy, mutation):
     original = path.read_text() if path.exists() else ""
     count = original.count(mutation["find"])
     if count != 1:
-        return BROKEN, f"the text to replace stands {count} times in {mutation['file']}"
+        return BROKEN, f"the text to replace occurs {count} times in {mutation['file']}"
     targets = targets_of(mutation)
     copy.note.write_text(json.dumps({"file": mutation["file"], "text": original, "targets": targets}))
     try:
@@ -263,15 +263,15 @@ def write_document(path, text, commit):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--copy", type=pathlib.Path, help="folder of the copy that is changed; made where there is none")
-    parser.add_argument("--in-place", action="store_true", help="the copy may be the tree that this script stands in")
-    parser.add_argument("--only", default="*", help="names that match this pattern (* stands for any text; commas part)")
+    parser.add_argument("--copy", type=pathlib.Path, help="folder of the copy that is changed; created if missing")
+    parser.add_argument("--in-place", action="store_true", help="the copy may be the tree of this script")
+    parser.add_argument("--only", default="*", help="names that match this pattern (* means any text; commas separate)")
     parser.add_argument("--list", action="store_true", help="show the changes and whether they apply to this tree")
-    parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path("mutations.jsonl"), help="where results go")
-    parser.add_argument("--resume", type=pathlib.Path, metavar="LOG", help="go on with this log")
+    parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path("mutations.jsonl"), help="file of the results")
+    parser.add_argument("--resume", type=pathlib.Path, metavar="LOG", help="continue this log")
     parser.add_argument("--accept-older", action="store_true",
-                        help="with --resume: also what was killed at another commit while its file was the same")
-    parser.add_argument("--least", type=float, default=0.95, help="share that has to be killed")
+                        help="with --resume: also keep results of another commit if the file is the same")
+    parser.add_argument("--least", type=float, default=0.95, help="least share of killed changes")
     parser.add_argument("--limit", type=float, default=120, help="seconds for the tests of one change")
     parser.add_argument("--jobs", type=int, default=2, help="of the build")
     parser.add_argument("--skip-check", action="store_true", help="do not run the tests without a change first")
@@ -315,7 +315,7 @@ def main():
         sys.exit("error: --copy is missing: the folder whose files are changed; never the tree you work in")
     folder = arguments.copy.resolve()
     if folder == SOURCE and not arguments.in_place:
-        sys.exit(f"error: {folder} is the tree this script stands in; name another folder, or say --in-place")
+        sys.exit(f"error: {folder} is the tree of this script; name another folder, or set --in-place")
     copy = Copy(folder, arguments.jobs, arguments.limit)
     copy.prepare()
     log = arguments.resume or arguments.log

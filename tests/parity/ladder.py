@@ -208,10 +208,10 @@ def main():
     parser.add_argument("--turns", type=int, metavar="N", help="models for each layout and dtype; 1, with --full all")
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path)
     parser.add_argument("--log", metavar="FILE", type=pathlib.Path,
-                        help="keeps each row of a run in full, so that one that was interrupted goes on")
+                        help="keeps each row of a full run, so that an interrupted run can continue")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="layouts at a time")
     parser.add_argument("--only", metavar="TEXT", default="")
-    parser.add_argument("--device", metavar="NAME", help="device of every rank, the one alone too (default: the configuration's)")
+    parser.add_argument("--device", metavar="NAME", help="device of every rank, also of the single one (default: the configuration's)")
     parser.add_argument("--most-ranks", type=int, default=10**6, metavar="N", help="leave out layouts of more ranks")
     parser.add_argument("--models", nargs="+", default=list(layouts.MODELS), choices=list(layouts.MODELS))
     parser.add_argument("--dtypes", nargs="+", default=list(LIMITS), choices=list(LIMITS))

@@ -104,5 +104,5 @@ class Marked final : public titan::LrScheduler {
 TITAN_PLUGIN(plugin) {
   plugin.add<Recording>("test/recording", "Host memory that records what a GPU would be given.")
       .option("report", &RecordingOptions::report, "Folder for the record of each rank");
-  plugin.add<Marked>("test/marked", "Tells the recording device where a step begins.");
+  plugin.add<Marked>("test/marked", "Marks for the recording device where a step begins.");
 }

@@ -125,7 +125,7 @@ void StreamOrder::launch(const std::string& what, StreamId stream,
     if (Block* block = block_at(access.begin))
       touch(*block, {.access = access, .stream = stream, .time = time, .what = what});
     else
-      complain("'" + what + "' on " + on(stream) + " touches memory that nobody has");
+      complain("'" + what + "' on " + on(stream) + " touches unallocated memory");
   }
 }
 

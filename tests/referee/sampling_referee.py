@@ -60,7 +60,7 @@ def bits(logits):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", required=True)
-    parser.add_argument("--cases", type=int, default=60, help="of each processor, and twice as many of all together")
+    parser.add_argument("--cases", type=int, default=60, help="cases of each processor, and twice as many with all together")
     arguments = parser.parse_args()
 
     rng, generator = random.Random(0), torch.Generator().manual_seed(0)

@@ -117,7 +117,7 @@ def main():
         write(probe, folder, third, 300)
         kept += [entry for entry in second if entry["step"] <= 300]
         count = expect_equal(read(folder), kept + third, start, [0, 200, 300])
-        print(f"resumed behind a cut record: {count} points")
+        print(f"resumed after a truncated record: {count} points")
 
         files = sorted((folder / "tb").glob("*/events.out.tfevents.*"))
         assert sum(file.suffix == ".session" for file in files) == 1, files

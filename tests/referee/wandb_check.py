@@ -115,7 +115,7 @@ def check(titan, folder):
         sync(server, home, "sync", folders(out)[1])
         assert [row["_step"] for row in run.rows()] == [1, 2, 3, 4, 5, 6, 7, 8], run.rows()
         assert {row["_step"]: plain(row) for row in run.rows()} == rows_of(out) | first
-        print("a resumed run went on under its id, behind the rows of before")
+        print("a resumed run continued under its id, after the earlier rows")
 
     killed = start(titan, folder / "two", "--training.steps", "100000")
     for line in killed.stderr:

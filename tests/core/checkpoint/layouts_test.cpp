@@ -193,7 +193,7 @@ TEST_F(CheckpointLayouts, AFlippedByteNamesFileAndTensorOnEveryLayout) {
   std::fclose(out);
   for (const MeshShape& shape : {kOne, kFsdp3, kFsdp4}) try {
       load(shape);
-      FAIL() << "the damage was not seen";
+      FAIL() << "the damage was not detected";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::data) << e.what();
       if (std::string(e.what()).find("other ranks found") != std::string::npos) continue;

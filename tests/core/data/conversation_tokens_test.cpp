@@ -60,7 +60,7 @@ TEST(ConversationTokens, AnswersAndWhatEndsTheirTurnAreLearned) {
                                                               {"user", "?"},
                                                               {"assistant", "no"}})});
   EXPECT_EQ(marked(document), "<system|be>|<user|hi>|<assistant|[yes>]|<user|?>|<assistant|[no>]|");
-  EXPECT_EQ(document.num_bytes, 5) << "of the words, not of what frames them";
+  EXPECT_EQ(document.num_bytes, 5) << "of the text, not of its framing";
   EXPECT_EQ(document.starts, std::vector<int32_t>{0});
 }
 
@@ -97,7 +97,7 @@ TEST(ConversationTokens, ACompletionIsFramedAndLearnedWithItsEnd) {
   EXPECT_EQ(marked(tokens_of({.prompt = "", .completion = "ab"})), "a[b]")
       << "nothing predicts the first token";
   EXPECT_EQ(marked(tokens_of({.prompt = "<|im_end|>", .completion = "b"})), "<|im_end|>[b]")
-      << "what spells a special token is plain text";
+      << "the text of a special token is plain text";
 }
 
 TEST(ConversationTokens, SeveralConversationsAreSequencesOfOneDocument) {

@@ -87,7 +87,7 @@ TEST(ConversationWindows, TextBesideConversationsKeepsItsTargets) {
   EXPECT_EQ(windows[0].tokens,
             (Tokens{1000, 'x', 'y', 1001, 1000, 'a', 'b', 1001, 1000, 'x', 'y', 1001}));
   EXPECT_EQ(windows[0].is_target, (Mask{1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(windows[0].num_targets, 3 + 2 + 3) << "the first of a text has nothing before it";
+  EXPECT_EQ(windows[0].num_targets, 3 + 2 + 3) << "the first token of a text has no context";
 }
 
 TEST(ConversationWindows, PairsAreNeitherPartedNorMixed) {

@@ -110,7 +110,7 @@ TEST(Packer, ContinuesExactlyFromItsState) {
       for (int i = 0; i < steps; ++i) straight.next();
       Row resumed(dataset, tokenizer, options);
       const std::string saved = to_json(straight.packer->state());
-      EXPECT_LT(saved.size(), 200u) << "a few integers, whatever waits to be packed";
+      EXPECT_LT(saved.size(), 200u) << "a few integers, for any number of waiting documents";
       resumed.packer->restore(parse_json(saved));
       EXPECT_EQ(to_json(resumed.packer->state()), saved);
       for (int i = 0; i < 10; ++i) {

@@ -258,7 +258,7 @@ TEST(WindowFeed, RefusesToGoOnWithOtherData) {
   EXPECT_THAT(error_with(other), HasSubstr("packs with best_fit"));
   other = drawn;
   other.options.packing.window = 5;
-  EXPECT_EQ(error_with(other), "no error") << "another sequence length cuts the same stream";
+  EXPECT_EQ(error_with(other), "no error") << "another sequence length splits the same stream";
 }
 
 TEST(WindowFeed, AnErrorComesAtTheStepItBelongsToAndStays) {
@@ -361,7 +361,8 @@ TEST(WindowFeed, ReadsOnlyAsFarAheadAsAllowed) {
                    .packing = {.window = 10}};
   const auto feed = make_feed(drawn, 0, 1, 1, 2);
   for (int i = 0; i < 20; ++i) feed->next_step();
-  EXPECT_EQ(feed->state().streams[0].next, 20) << "the state is that of what was given out";
+  EXPECT_EQ(feed->state().streams[0].next, 20)
+      << "the state covers only the windows that were returned";
 }
 
 TEST(WindowFeed, EachRowEndsByItself) {
@@ -388,11 +389,11 @@ TEST(WindowFeed, EachRowEndsByItself) {
 TEST(OwnStreams, AreTheRowsOfTheRankUntilTheBatchChanges) {
   EXPECT_EQ(own_streams(8, 0, 8, 2, 2), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(own_streams(8, 0, 4, 1, 1), (std::vector<int64_t>{1, 5}))
-      << "half the batch: two in turn";
+      << "half the batch: two steps";
   EXPECT_EQ(own_streams(4, 0, 8, 2, 2), (std::vector<int64_t>{2, 3})) << "twice the batch";
   EXPECT_EQ(own_streams(4, 0, 6, 0, 1), (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(own_streams(4, 7, 6, 0, 1), (std::vector<int64_t>{1, 3}))
-      << "the run before ended at 7";
+      << "the previous run ended at 7";
   EXPECT_EQ(own_streams(4, 0, 5, 0, 1), (std::vector<int64_t>{0, 1, 2, 3}));
 }
 

@@ -107,7 +107,8 @@ TEST(ModelOptions, ComparesConvertersThatChangeWhatWeightsMean) {
   JobConfig here = job(tiny());
   here.transforms = {{"converter", "lora", lora, {}}};
   Value there = saved(here);
-  EXPECT_EQ(differences(there, here), Lines()) << "weights without adapters start a run with some";
+  EXPECT_EQ(differences(there, here), Lines())
+      << "weights without adapters can start a run with adapters";
   there["converter"] = Value::map({{"lora", lora}});
   EXPECT_EQ(differences(there, here), Lines());
   here.transforms[0].options["targets"] = Value::list({"wv", "wq"});

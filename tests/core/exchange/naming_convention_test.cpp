@@ -123,7 +123,7 @@ TEST(TiedWeights, MayBeWrittenOutWhereTheyAreEqual) {
                                      {Naming::torchtitan, "output.weight"},
                                      {Naming::torchtitan, "lm_head.weight"}}) {
     auto weights = named_weights(*model, naming);
-    EXPECT_EQ(refusal(*model, naming, weights), "") << "the head need not be there";
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "the head may be missing";
     const std::string embedding = weights.front().name;
     weights.push_back({head, weights.front().tensor.clone()});
     EXPECT_EQ(refusal(*model, naming, weights), "") << head;
@@ -139,7 +139,7 @@ TEST(TiedWeights, MayBeWrittenOutWhereTheyAreEqual) {
                       std::string(head) + " is (32, 8), the model's is (32, 16)"));
     weights.back().tensor = weights.front().tensor;
     weights.erase(weights.begin());
-    EXPECT_EQ(refusal(*model, naming, weights), "") << "either of the two names is enough";
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "one of the two names is enough";
   }
 }
 

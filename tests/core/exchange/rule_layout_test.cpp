@@ -128,7 +128,7 @@ TEST(NameRules, PutStacksTogetherAndTakeThemApart) {
   ASSERT_EQ(alternatives.size(), 1u);
   EXPECT_EQ(alternatives.front().size(), 4u);
   EXPECT_EQ(layout.shapes.at("e.3"), (std::vector<int64_t>{6, 8}));
-  EXPECT_FALSE(overlap(alternatives.front()[3], kBox)) << "experts 1 and 2 are in the box";
+  EXPECT_FALSE(overlap(alternatives.front()[3], kBox)) << "experts 1 and 2 are in the slice";
   ASSERT_EQ(layout.exports.size(), 4u);
   const auto& [name, parts] = layout.exports[2];
   EXPECT_EQ(name, "e.2");
@@ -149,7 +149,7 @@ TEST(NameRules, ThatComeAfterACoveredParameterAreAlternatives) {
   ASSERT_EQ(alternatives.size(), 3u);
   EXPECT_EQ(alternatives[1].front().source, "all");
   EXPECT_EQ(alternatives[2].size(), 4u);
-  EXPECT_EQ(layout.exports.size(), 4u) << "of the first alone";
+  EXPECT_EQ(layout.exports.size(), 4u) << "only of the first";
 }
 
 TEST(NameRules, ThatLeaveElementsOutAreRefused) {

@@ -173,7 +173,7 @@ TEST(PeerState, ATensorThatArrivesDamagedIsNotTakenOver) {
         give_state(replica.state(), Value::map(), damaging, 1, c10::kCPU);
       else
         take_state(replica.state(), group, 0, c10::kCPU);
-      ADD_FAILURE() << "a bit has turned";
+      ADD_FAILURE() << "a bit was flipped";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::data);
       EXPECT_NE(e.message().find("'wide' arrived with another hash"), std::string::npos)

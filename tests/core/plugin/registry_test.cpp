@@ -31,7 +31,7 @@ TEST(Registry, OpensTheOnePluginThatProvidesTheName) {
     EXPECT_EQ(::dlopen((plugin_folder("twins") / (std::string(other) + ".plugin.so")).c_str(),
                        RTLD_NOLOAD | RTLD_NOW),
               nullptr)
-        << other << " was opened though nothing of it was asked for";
+        << other << " was opened although the job does not use it";
 }
 
 TEST(Registry, MakesComponentsFromCheckedOptions) {

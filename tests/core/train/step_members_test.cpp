@@ -155,7 +155,7 @@ TEST_F(StepMembersTest, AnOverflowSkipsTheUpdateButTheStepCounts) {
   EXPECT_EQ(simulated.run.state.tokens_seen, 12);
   EXPECT_EQ(simulated.run.state.tokens_learned, 10);
   EXPECT_EQ(simulated.run.state.loss_scale, 512);
-  EXPECT_EQ(simulated.step.scalars.front().value, 1024) << "that of the step";
+  EXPECT_EQ(simulated.step.scalars.front().value, 1024) << "the value of the step";
   EXPECT_EQ(simulated.take(0.5), Verdict::commit);
   EXPECT_EQ(simulated.step.lr_factor, 0.5) << "of step 2";
 }
@@ -195,7 +195,7 @@ TEST_F(StepMembersTest, APluginSkipsWhatWouldEndTheRunAndTheScaleShrinksAllTheSa
     EXPECT_EQ(simulated->take(50), Verdict::skip) << "finite";
     EXPECT_EQ(simulated->run.state.step, 3);
   }
-  EXPECT_EQ(half.run.state.loss_scale, 512) << "by the step that overflowed alone";
+  EXPECT_EQ(half.run.state.loss_scale, 512) << "only by the step that overflowed";
   EXPECT_TRUE(at::equal(whole.weight(), half.weight()));
 }
 

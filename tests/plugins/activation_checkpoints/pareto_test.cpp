@@ -50,7 +50,7 @@ TEST(Pareto, IsWrittenAsNumbersAndAsADrawing) {
   const std::string svg = folder.read("memory_budget_pareto/rank3.svg");
   EXPECT_TRUE(holds(svg, "rank 3"));
   EXPECT_TRUE(holds(svg, "this run: budget 0.5"));
-  EXPECT_EQ(svg.find("href"), std::string::npos) << "it stands alone";
+  EXPECT_EQ(svg.find("href"), std::string::npos) << "the file is self-contained";
 }
 
 TEST(Pareto, OfBlocksThatCouldKeepNothingIsDrawnToo) {

@@ -76,7 +76,8 @@ TEST(MessagesDataset, PromptsAndCompletionsAreTextsOrMessages) {
                                    R"({"role":"user","content":"a"}],)"
                                    R"("completion":[{"role":"assistant","content":"b"}]})");
   EXPECT_EQ(chats.conversations[0].chat.at("messages").as_list().size(), 3u);
-  EXPECT_EQ(chats.conversations[0].first_target, 2) << "an answer in the prompt is read only";
+  EXPECT_EQ(chats.conversations[0].first_target, 2)
+      << "an answer in the prompt does not count in the loss";
 }
 
 TEST(MessagesDataset, PreferencesAreTwoConversationsThePreferredFirst) {
@@ -114,7 +115,7 @@ TEST(MessagesDataset, WithoutAPromptItIsWhatBothBeginWith) {
   const std::string chats = R"("chosen":)" + turn + R"(y"}],"rejected":)" + turn + R"(n"}])";
   EXPECT_EQ(read_form("{" + chats + "}").conversations[0].first_target, 1);
   EXPECT_EQ(read_form(R"({"prompt":"q",)" + chats + "}").conversations[1].first_target, 1)
-      << "a prompt beside whole chats repeats their first message";
+      << "a prompt next to whole chats repeats their first message";
   EXPECT_TRUE(
       holds(wrong_line(R"({"prompt":"p",)" + chats + "}"), "'prompt' is a text, 'chosen' and"));
 }

@@ -22,7 +22,7 @@ TEST(ProgressLine, TellsStepsTimeLossAndSpeed) {
   EXPECT_EQ(format_progress_line({.step = 3}, 100, Style::plain), "step 3");
   EXPECT_EQ(format_progress_line({.step = 999, .num_steps = 1000}, 100, Style::plain),
             "step 999/1000 99%")
-      << "all of it only when all is done";
+      << "everything only when all is done";
 }
 
 TEST(ProgressLine, IsCutToTheColumnsThatThereAre) {
@@ -34,7 +34,7 @@ TEST(ProgressLine, IsCutToTheColumnsThatThereAre) {
 TEST(ProgressLine, ColorsTakeNoColumns) {
   for (size_t columns = 0; columns <= kWholeLine.size() + 1; ++columns) {
     std::string line = format_progress_line(kWholeProgress, columns, Style::colored);
-    EXPECT_TRUE(line.ends_with(kResetColor)) << "what follows has no color";
+    EXPECT_TRUE(line.ends_with(kResetColor)) << "the following text has no color";
     for (size_t at; (at = line.find('\033')) != line.npos;)
       line.erase(at, line.find('m', at) + 1 - at);
     EXPECT_EQ(line, kWholeLine.substr(0, columns));

@@ -206,7 +206,7 @@ TEST(TensorboardLogger, AFolderHasOneSessionTheLatest) {
   log_one(run, 1);
   const auto first = files_below(folder.path(), true);
   ASSERT_EQ(first.size(), 1U);
-  EXPECT_LT(first[0], files_below(folder.path(), false).at(0)) << "readers meet it first";
+  EXPECT_LT(first[0], files_below(folder.path(), false).at(0)) << "readers see it first";
   run.resumed_step = 1;
   run.config = Value::map(
       {{"training", Value::map({{"steps", 20}})}, {"job", Value::map({{"dump_folder", "x"}})}});

@@ -305,7 +305,7 @@ TEST(WandbLogger, AResumedRunKeepsItsIdAndTheRowsOfBefore) {
   const auto second = wandb_records(folder.read(files[1].string()));
   EXPECT_EQ(steps_of(first), (std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7"}));
   EXPECT_EQ(steps_of(second), (std::vector<std::string>{"8", "9", "10"}));
-  EXPECT_EQ(field_of(second.front().second, 24), "1") << "the rows follow those that are there";
+  EXPECT_EQ(field_of(second.front().second, 24), "1") << "new rows follow the existing ones";
 }
 
 TEST(WandbLogger, AFreshRunInTheSameFolderIsAnother) {

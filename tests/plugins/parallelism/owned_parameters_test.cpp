@@ -40,8 +40,7 @@ TEST(OwnedParameters, AreLeftAsTheyAre) {
       alone.run_step(own);
       const nn::Parameter& local = *alone.part().parameters()[kWeight];
       EXPECT_TRUE(owned.shard().is_same(owned.value())) << transform;
-      EXPECT_TRUE(at::equal(owned.grad(), local.grad()))
-          << transform << ": of its own tokens alone";
+      EXPECT_TRUE(at::equal(owned.grad(), local.grad())) << transform << ": of its own tokens only";
       EXPECT_EQ(num_complete, 0) << transform << ": its owner says when";
       EXPECT_FALSE(at::equal(replica.part().parameters()[kWeight + 1]->grad(),
                              alone.part().parameters()[kWeight + 1]->grad()));

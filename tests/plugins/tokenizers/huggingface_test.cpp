@@ -290,7 +290,7 @@ TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheMapThenTheConfigThenTheClass) 
   EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", nullptr}}},
                          {map, {{"eos_token", "</s>"}}}}),
             (Ids{-1, 261, -1}))
-      << "null names none";
+      << "null names no token";
   EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "LlamaTokenizer"}}}}), (Ids{-1, -1, -1}))
       << "a byte-level tokenizer of that class is Llama 3's";
 }

@@ -113,7 +113,7 @@ TEST(PrintableJson, MeansTheSame) {
     const std::string json = printable_json(to_json(value, indent));
     EXPECT_EQ(json, printable_lines(json)) << "nothing is left to escape";
     EXPECT_EQ(parse_json(json), value);
-    EXPECT_NE(json.find("ü\\u009b"), json.npos) << "what can be seen stays: " << json;
+    EXPECT_NE(json.find("ü\\u009b"), json.npos) << "visible characters stay: " << json;
   }
 }
 
@@ -127,7 +127,7 @@ TEST(ColumnsOf, AreThoseOfATerminal) {
   EXPECT_EQ(columns_of("abc"), 3u);
   EXPECT_EQ(columns_of("Grüße"), 5u);
   EXPECT_EQ(columns_of("你好"), 4u);
-  EXPECT_EQ(columns_of("e\u0301"), 1u) << "an accent of its own";
+  EXPECT_EQ(columns_of("e\u0301"), 1u) << "a separate accent";
 }
 
 TEST(Utf16Hint, KnowsMarksAndZeroBytes) {

@@ -173,7 +173,7 @@ TEST_F(ChangingGroupTest, AWaitIsEndedFromAnotherThread) {
                                "could not start: the group was aborted: replica 1 has failed"})
         try {  // the other one never takes part
           group->group().reduce_scatter(part, at::full({2}, 1.0, at::kDouble), Reduce::sum).wait();
-          ADD_FAILURE() << "it was to be ended";
+          ADD_FAILURE() << "it should have been ended";
         } catch (const Error& e) {
           EXPECT_EQ(e.kind(), ErrorKind::distributed);
           EXPECT_NE(e.message().find(what), std::string::npos) << e.message();

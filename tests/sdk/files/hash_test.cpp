@@ -26,7 +26,7 @@ TEST(Hash, IsTheSameInPieces) {
       hasher.update(part.data(), static_cast<int64_t>(part.size()));
     }
     EXPECT_EQ(hasher.hex(), hash_hex(text));
-    EXPECT_EQ(hasher.hex(), hash_hex(text)) << "asking changed it";
+    EXPECT_EQ(hasher.hex(), hash_hex(text)) << "the query changed it";
   }
   EXPECT_EQ(Hasher().hex(), hash_hex(""));
 }

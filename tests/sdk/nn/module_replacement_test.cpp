@@ -189,7 +189,7 @@ TEST(ModuleReplacement, MayBeMadeDuringAVisit) {
     if (dynamic_cast<FactorBlock*>(&module))
       model.part.replace(path, std::make_unique<FusedFactorBlock>(module));
   });
-  EXPECT_EQ(seen, Words{"layers.0"}) << "the modules of what is gone are not visited";
+  EXPECT_EQ(seen, Words{"layers.0"}) << "modules that were replaced are not visited";
   EXPECT_EQ(model.paths(), (Words{"layers.0", "layers.0.linear"}));
 }
 
@@ -227,12 +227,12 @@ TEST(ModuleReplacement, MayBringWeightsOfItsOwnToAConverter) {
   Words events;
   model.block().factor().wrap(saying(events, "around"));
   model.part.substitute("layers.0.factor", std::make_unique<Factor>(7));
-  EXPECT_EQ(model.part.num_parameters(), 1 + 9 + 1) << "counted anew";
+  EXPECT_EQ(model.part.num_parameters(), 1 + 9 + 1) << "counted again";
   EXPECT_EQ(model.parameter_names(),
             (Words{"layers.0.gain", "layers.0.factor.weight", "layers.0.linear.weight"}));
   model.part.materialize(c10::kCPU, at::kFloat, 1);
   EXPECT_EQ(model.run(), 7 * 3 * 5);
-  EXPECT_EQ(events, Words{"around"}) << "what goes around it stays";
+  EXPECT_EQ(events, Words{"around"}) << "wrappers stay";
 }
 
 TEST(ModuleReplacement, ThatBringsWeightsIsRefusedWhereSomebodyComputes) {

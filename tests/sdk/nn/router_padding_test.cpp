@@ -89,8 +89,8 @@ TEST(RouterPadding, IsNoPartOfTheLoad) {
   EXPECT_TRUE(at::allclose(found.gate_gradient, expected.gate_gradient, 1e-12, 1e-15));
   EXPECT_TRUE(at::equal(found.bias, expected.bias)) << found.bias << expected.bias;
   const Balanced counted = balanced_by({{x, Batch()}});
-  EXPECT_GT(std::abs(counted.loss / expected.loss - 1), 1e-3) << "padding would be seen";
-  EXPECT_FALSE(at::equal(counted.bias, expected.bias)) << "padding would be seen";
+  EXPECT_GT(std::abs(counted.loss / expected.loss - 1), 1e-3) << "padding would show";
+  EXPECT_FALSE(at::equal(counted.bias, expected.bias)) << "padding would show";
 }
 
 /// Ranks of tensor parallelism that hold parts of each row count only the tokens of their part.
@@ -112,7 +112,7 @@ TEST(RouterPadding, IsFoundInPartsOfRows) {
     EXPECT_TRUE(
         at::equal(moved(mesh, x.narrow(1, 4 * batch.places.part.number, 4), batch), expected));
   });
-  EXPECT_FALSE(at::equal(moved(dist::Mesh(), x, Batch()), expected)) << "padding would be seen";
+  EXPECT_FALSE(at::equal(moved(dist::Mesh(), x, Batch()), expected)) << "padding would show";
 }
 
 }  // namespace

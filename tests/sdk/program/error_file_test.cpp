@@ -58,7 +58,7 @@ TEST_F(ErrorFile, HoldsTheFormTorchrunReads) {
             "cannot read 'a.jsonl'\n  at step 3, rank 1");
   const int64_t written = std::stoll(message.at("extraInfo").at("timestamp").as_string());
   EXPECT_LE(std::abs(written - static_cast<int64_t>(std::time(nullptr))), 600);
-  EXPECT_EQ(std::distance(fs::directory_iterator(path_.parent_path()), {}), 1) << "nothing beside";
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_.parent_path()), {}), 1) << "no other file";
   EXPECT_EQ(read_error_file(path_), "cannot read 'a.jsonl'");
 }
 

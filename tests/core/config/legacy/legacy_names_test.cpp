@@ -215,7 +215,7 @@ TEST(OldNames, NewNamesOfTheCoreExist) {
     const bool is_of_component =
         path.front() == "lr_scheduler" || path.front() == "optimizer" || path.front() == "quantize";
     EXPECT_TRUE(name.new_key.empty() || is_of_component || table.find(path)) << name.new_key;
-    EXPECT_FALSE(table.find(split_dotted(name.old_key))) << name.old_key << " is a name of today";
+    EXPECT_FALSE(table.find(split_dotted(name.old_key))) << name.old_key << " is a current name";
   }
 }
 

@@ -98,7 +98,7 @@ TEST(Loader, PositionsRestartAndDocumentsAreNumberedWhenTheyAreIsolated) {
   step = loader.next_step();
   EXPECT_EQ(to_vector<int64_t>(step.microbatches[0].positions),
             (std::vector<int64_t>{0, 1, 2, 3, 4, 5}))
-      << "what is left of a document begins at 0 again";
+      << "the rest of a document begins at 0 again";
 }
 
 TEST(Loader, PaddingIsNoTargetAndADocumentOfItsOwn) {

@@ -62,7 +62,7 @@ TEST_F(MetaMemoryTest, WhatAForwardLeavesIsActivationsInThePastToo) {
     EXPECT_EQ(at_peak(MemoryUse::temporary), 100);
     EXPECT_EQ(forward.end(), 45);
   }
-  EXPECT_EQ(live(MemoryUse::activations), 40) << "the other is gone with its scope";
+  EXPECT_EQ(live(MemoryUse::activations), 40) << "the other one ended with its scope";
   EXPECT_EQ(at_peak(MemoryUse::activations), 40);
   EXPECT_EQ(at_peak(MemoryUse::temporary), 60);
   EXPECT_EQ(MetaMemory::peak().bytes.total() - before_.total(), 100);

@@ -164,7 +164,7 @@ TEST(LoggerSet, TellsWhenSomethingWasLogged) {
   ASSERT_EQ(times.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_GE(times[i], wanted[i]);
-    EXPECT_LE(times[i], wanted[i + 1]) << "not when its thread came to it";
+    EXPECT_LE(times[i], wanted[i + 1]) << "the time of the call, not of its thread";
   }
 }
 
@@ -327,7 +327,7 @@ TEST(LoggerSet, WhoeverIsDroppedWithTheRunIsFinishedAsFailed) {
     never_started = loggers.add("one");
   }
   EXPECT_EQ(started->all(), (Calls{"start ", "finish 2"}));
-  EXPECT_EQ(never_started->all(), Calls{}) << "nothing was begun";
+  EXPECT_EQ(never_started->all(), Calls{}) << "nothing was started";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(LossScaler, GrowsAfterSoManyStepsWithoutAnOverflowCountedAnewAfterEachOne) 
   EXPECT_TRUE(takes(scaler, kFinite));
   EXPECT_EQ(scaler.scale(), 1024);
   EXPECT_TRUE(takes(scaler, kFinite) && takes(scaler, kFinite));
-  EXPECT_EQ(scaler.scale(), 1024) << "counted anew after growing, too";
+  EXPECT_EQ(scaler.scale(), 1024) << "counted again after growing, too";
 }
 
 TEST(LossScaler, EndsTheRunWhereTheScaleCannotShrinkAnyMore) {

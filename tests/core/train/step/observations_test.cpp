@@ -190,7 +190,7 @@ TEST(Observations, ShowQueriesAndKeysAndLogits) {
                   ++num_attended;
                   EXPECT_EQ(seen.queries.sizes(), (at::IntArrayRef{3, 4, 16, 16}));
                   EXPECT_EQ(seen.keys.sizes(), (at::IntArrayRef{3, 4, 16, 16}));
-                  EXPECT_TRUE(rules.contains(seen.rule)) << "of another layer, or none";
+                  EXPECT_TRUE(rules.contains(seen.rule)) << "a rule of another layer, or none";
                 } else {
                   ++num_logits;
                   EXPECT_EQ(seen.rule, nullptr);

@@ -37,7 +37,7 @@ class GivenGradients final : public StepExecutor {
   StepLoss forward_backward(const StepBatches& batches) override {
     told_ += "run ";
     const nn::Parameter& parameter = *part_.parameters().front();
-    EXPECT_FALSE(parameter.grad().defined()) << "of an attempt before";
+    EXPECT_FALSE(parameter.grad().defined()) << "of an earlier attempt";
     parameter.shard().mutable_grad() = at::full({3}, gradient * batches.gradient_scale);
     seen = &batches.microbatches;
     return {7};

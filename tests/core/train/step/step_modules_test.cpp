@@ -135,7 +135,7 @@ TEST_F(StepModulesTest, AreConnectedOnceAndCommitWhatTheyCounted) {
   EXPECT_EQ(told_, "connect1 run commit ");
   EXPECT_EQ(module_->total(), 4);
   EXPECT_EQ(run(*executor), Verdict::commit);
-  EXPECT_EQ(module_->total(), 8) << "counters begin anew";
+  EXPECT_EQ(module_->total(), 8) << "counters start again";
 }
 
 TEST_F(StepModulesTest, MoveNothingInAStepThatIsLeftOutOrThrownAway) {
@@ -144,7 +144,7 @@ TEST_F(StepModulesTest, MoveNothingInAStepThatIsLeftOutOrThrownAway) {
   EXPECT_EQ(module_->total(), 0);
   EXPECT_EQ(run(*executor, {Verdict::repeat}), Verdict::commit);
   EXPECT_EQ(told_, "connect1 run skip run abort run commit ");
-  EXPECT_EQ(module_->total(), 4) << "the attempt that was thrown away does not count";
+  EXPECT_EQ(module_->total(), 4) << "the discarded attempt does not count";
 }
 
 TEST_F(StepModulesTest, BeginAnewWhereAWrapperRunsTheStepAgain) {

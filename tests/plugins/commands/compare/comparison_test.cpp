@@ -166,7 +166,7 @@ TEST(Comparison, ListsConfigurationThatCanChangeNumbers) {
   EXPECT_EQ(c.config[0].first, "");
   EXPECT_EQ(c.config[1].second, "0.002");
   EXPECT_EQ(c.num_harmless, 2);
-  EXPECT_TRUE(c.are_same()) << "configurations alone change nothing";
+  EXPECT_TRUE(c.are_same()) << "configurations do not change anything by themselves";
 }
 
 TEST(Comparison, TellsDataFromWeights) {

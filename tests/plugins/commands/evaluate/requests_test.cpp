@@ -94,7 +94,7 @@ TEST_F(Requests, AddBosAsTransformersTokenizerDoes) {
   write("tokenizer.json", R"({"post_processor": null})");
   EXPECT_FALSE(adds_bos(folder_));
   write("tokenizer_config.json", R"({"add_bos_token": true})");
-  EXPECT_FALSE(adds_bos(folder_)) << "tokenizer.json decides";
+  EXPECT_FALSE(adds_bos(folder_)) << "tokenizer.json takes precedence";
   std::filesystem::remove(folder_ / "tokenizer.json");
   EXPECT_TRUE(adds_bos(folder_));
   write("tokenizer_config.json", R"({"add_bos_token": false})");

@@ -130,7 +130,7 @@ TEST(Inspection, FindsAStepInTheFolderOfAnother) {
   const Inspection inspection = quickly(checkpoint.folder.path() / "step-11");
   ASSERT_EQ(inspection.damage.size(), 1u);
   EXPECT_TRUE(holds(inspection.damage[0], "is of step 10, but its folder is named for step 11"));
-  EXPECT_EQ(inspection.files.size(), 2u) << "what the headers tell is shown";
+  EXPECT_EQ(inspection.files.size(), 2u) << "the content of the headers is shown";
   EXPECT_EQ(quickly(checkpoint.folder.path()).damage, inspection.damage);
 }
 

@@ -103,7 +103,7 @@ TEST_F(RankGroupTest, LetsTheOthersReportWhatTheySaw) {
   const GroupEnd end =
       run("[ $RANK = 1 ] && exec 3>to0 4>to2 && kill -9 $$\n"
           "cat to$RANK; echo error: rank $RANK lost a peer; exit 1");  // cat ends when rank 1 ends
-  EXPECT_EQ(end.exit_code, 128 + SIGKILL) << "a signal is the cause, whoever is seen first";
+  EXPECT_EQ(end.exit_code, 128 + SIGKILL) << "a signal is the cause, in any order of the ranks";
   EXPECT_THAT(contents("err"), HasSubstr("rank 2 ended with exit code 1: error: rank 2 lost a"));
 }
 
@@ -128,7 +128,8 @@ TEST_F(RankGroupTest, PrefersTheErrorFileToTheLog) {
   run("[ $RANK = 2 ] || exit 0\n"
       "echo '{\"message\": {\"message\": \"from the file\"}}' > $TORCHELASTIC_ERROR_FILE; exit 1");
   const GroupEnd end = run("[ $RANK = 2 ] || exit 0; echo error: from the log; exit 1");
-  EXPECT_THAT(end.failure, HasSubstr("error: from the log")) << "an old file is no news";
+  EXPECT_THAT(end.failure, HasSubstr("error: from the log"))
+      << "the error file of an earlier run is ignored";
   EXPECT_THAT(contents("err"), Not(HasSubstr("told to end")));
 }
 

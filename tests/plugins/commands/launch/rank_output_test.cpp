@@ -121,7 +121,7 @@ TEST_F(RankOutputTest, KeepsTheLastLinesForAReport) {
   ASSERT_EQ(output->last_lines().size(), RankOutput::kNumLinesKept);
   EXPECT_EQ(output->last_lines().front(), "line 26");
   EXPECT_EQ(output->last_lines().back(), std::string(1000, 'x'));
-  EXPECT_EQ(contents(log()).size(), 10 * 7 + 30 * 8 + 5001u) << "the log has all of it";
+  EXPECT_EQ(contents(log()).size(), 10 * 7 + 30 * 8 + 5001u) << "the log has everything";
 }
 
 TEST_F(RankOutputTest, TakesTheLastErrorForTheLastWords) {
@@ -152,7 +152,7 @@ TEST_F(RankOutputTest, IsNotReadWhileTheScreenIsFull) {
   EXPECT_NE(output->output_to_poll(), -1);
   screen_.output.add(std::string(2 << 20, 'x'));
   EXPECT_EQ(output->output_to_poll(), -1);
-  EXPECT_NE(output->errors_to_poll(), -1) << "the other stream goes on";
+  EXPECT_NE(output->errors_to_poll(), -1) << "the other stream stays open";
   shown("out");
   EXPECT_NE(output->output_to_poll(), -1);
 }

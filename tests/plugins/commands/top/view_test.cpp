@@ -157,7 +157,7 @@ TEST(TopView, AStatusThatIsOldIsNotShownAsWhatTheRankIsDoing) {
   EXPECT_TRUE(holds(row(1), " no sign of life 4 s"));
   EXPECT_TRUE(holds(row(2), " no sign of life 3:07"));
   EXPECT_TRUE(holds(row(2), "! SILENT"));
-  EXPECT_TRUE(holds(row(3), " forward ")) << "it has said that it ended";
+  EXPECT_TRUE(holds(row(3), " forward ")) << "it has reported its end";
 }
 
 TEST(TopView, ColoursAreNeverTheOnlySign) {

@@ -142,7 +142,7 @@ TEST_F(MergedTraceTest, HasAProcessPerRankAndArrowsBetweenThem) {
   const std::vector<RankTraceFile> files = find_rank_traces(folder_);
   ASSERT_EQ(files.size(), 2u);
   const MergedTrace merged = merge_traces(files);
-  EXPECT_EQ(merged.num_collectives, 2) << "number 4 is known of one rank only";
+  EXPECT_EQ(merged.num_collectives, 2) << "only one rank has number 4";
   const std::vector<Value> from = events_of(merged.text, "s"), to = events_of(merged.text, "f");
   ASSERT_EQ(from.size(), 2u);
   ASSERT_EQ(to.size(), 2u);

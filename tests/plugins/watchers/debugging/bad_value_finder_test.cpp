@@ -110,7 +110,7 @@ TEST(BadValueFinder, NamesTheEarliestOfAllRanksOnAll) {
     const std::lock_guard lock(mutex);
     texts.insert(text);
   });
-  ASSERT_EQ(texts.size(), 1u) << "the ranks say different things";
+  ASSERT_EQ(texts.size(), 1u) << "the ranks report different texts";
   EXPECT_TRUE(holds(*texts.begin(), "the output of layers.1.feed_forward.w1 is bad"));
   EXPECT_TRUE(holds(*texts.begin(), "microbatch 0"));
   EXPECT_TRUE(holds(*texts.begin(), "(rank 2, step 5)"));

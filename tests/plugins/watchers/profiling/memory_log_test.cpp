@@ -90,7 +90,7 @@ TEST_F(MemoryLogTest, KeepsTheLastEntries) {
     if (i > 10) log_.given_back(i);
   }
   const MemoryHistoryCopy history = log_.copy();
-  EXPECT_EQ(history.live.size(), 10u) << "blocks whose events are gone are still told";
+  EXPECT_EQ(history.live.size(), 10u) << "blocks whose events are gone are still listed";
   const std::vector<SnapshotEntry> entries = snapshot_entries(history, 100);
   ASSERT_EQ(entries.size(), 100u);
   EXPECT_STREQ(entries.back().action, "free_completed");
