@@ -87,7 +87,7 @@ class Run:
 
 
 class Saving(Run):
-    """Saves in turns."""
+    """Saves alternately with the other run."""
 
     def __init__(self, mode, layers, folder):
         self.out = folder / mode
@@ -134,7 +134,7 @@ def measure_saves(pairs, layers, folder):
     sync, background = (Saving(mode, layers, folder) for mode in ("disabled", "async"))
     try:
         background.send(signal.SIGSTOP)
-        size = sync.turn()[0]  # the first save of each finds memory and folders new
+        size = sync.turn()[0]  # the first save of each must create memory and folders
         background.turn()
         with open(source, "wb") as file:
             for begin in range(0, size, CHUNK):

@@ -129,7 +129,7 @@ def shapes_of(arguments):
 
 def rows_of_step(events, num_parameters):
     """The rows of one recorded step, which add up to its length. `events`: all of one thread, including the step itself."""
-    rows, stack = {}, []  # of the stack: [event, end, row that it belongs to or None, time of what it encloses]
+    rows, stack = {}, []  # stack entries: [event, end, row of the event or None, time of the enclosed events]
 
     def add(phase, name, shapes, time, calls=0, **more):
         row = rows.setdefault((phase, name, shapes), Row(phase, name, shapes))

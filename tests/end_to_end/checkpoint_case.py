@@ -71,7 +71,7 @@ def with_own_hash(text):
 
 
 def write_manifest(folder, manifest):
-    """Writes the manifest with the right hash of its own."""
+    """Writes the manifest with the right hash of itself."""
     text = json.dumps({name: value for name, value in manifest.items() if name != "xxh3_128"} | {"xxh3_128": 32 * "0"}, indent=1)
     (folder / "manifest.json").write_text(with_own_hash(text))
 
@@ -203,7 +203,8 @@ class CheckpointCase(RanksCase):
         return run
 
     def assert_sound(self, folder=None):
-        """Checks that every complete checkpoint holds what was written. Returns the checkpoints."""
+        """Checks that every complete checkpoint holds the bytes that were written. Returns the
+        checkpoints."""
         found = complete_steps(folder or self.saved)
         for path in found.values():
             self.assertEqual(damage(path), [])

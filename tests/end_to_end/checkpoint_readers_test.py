@@ -113,7 +113,7 @@ class ReadersCase(CheckpointCase):
 
 
 class TorchTest(ReadersCase):
-    """torch.distributed.checkpoint, and safetensors alone."""
+    """torch.distributed.checkpoint, and safetensors without it."""
 
     def each(self):
         for name in LAYOUTS:

@@ -120,7 +120,8 @@ class ConvertCase(Case):
             self.assertTrue(torch.equal(found[name], tensor), name)
 
     def assert_same_model(self, model, folder):
-        """What transformers loads from `folder` is `model`: every bit, every logit, every setting."""
+        """The model that transformers loads from `folder` equals `model`: every bit, every logit,
+        every setting."""
         again = load(folder, model.dtype)
         self.assert_same_tensors(dict(again.state_dict()), dict(model.state_dict()))
         self.assertTrue(torch.equal(logits(again), logits(model)))

@@ -40,7 +40,7 @@ class DataCase(CheckpointCase):
         return self.write(name, "".join(json.dumps({"text": text}) + "\n" for text in documents))
 
     def run_in(self, name, ranks, *arguments, **options):
-        """Losses and tokens of a run in a folder of its own."""
+        """Losses and tokens of a run in a separate folder."""
         self.out = self.folder / name.replace(" ", "_")
         self.run_ranks(ranks, *arguments, **options)
         return losses(self.out), tokens_by_step(self.out)

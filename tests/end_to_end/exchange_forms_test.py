@@ -39,7 +39,7 @@ def randomised(module):
 
 
 def stacked_experts():
-    """Experts as save_pretrained writes them: one tensor per expert."""
+    """Experts in the format of save_pretrained: one tensor per expert."""
     config = Qwen3MoeConfig(hidden_size=D, moe_intermediate_size=F, num_experts=E, num_hidden_layers=1, num_attention_heads=HEADS,
                             num_key_value_heads=KV_HEADS, head_dim=HEAD, vocab_size=64, intermediate_size=F)
     return config, randomised(Qwen3MoeForCausalLM(config))

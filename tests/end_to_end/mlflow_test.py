@@ -198,7 +198,7 @@ class MlflowTest(ServerCase):
 
 
 class PostTest(ServerCase):
-    """titan-post by itself."""
+    """titan-post without a run."""
 
     def answers(self, *requests):
         done = subprocess.run([PLUGINS / "titan-post"], input="".join(r + "\n" for r in requests), text=True,

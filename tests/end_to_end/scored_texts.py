@@ -1,5 +1,6 @@
-"""Compares scores of `titan evaluate` with the logits of a transformers model: texts, and continuations. Every
-second continuation is what the model itself would generate. Used by the tests of models with experts; evaluate_test.py compares with lm-evaluation-harness."""
+"""Compares scores of `titan evaluate` with the logits of a transformers model: texts, and continuations. Every second
+continuation is the model's own greedy one. Used by the tests of models with experts; evaluate_test.py compares with
+lm-evaluation-harness."""
 
 import json
 

@@ -121,7 +121,8 @@ class TokenizeTest(Case):
         lines = text[:text.rfind("\n") + 1].splitlines()[1:]
         return json.loads(lines[-1])["documents"] if lines else 0
 
-    # --- what is written --------------------------------------------------------------------------------------------------
+    # --- output
+    # -----------------------------------------------------------------------------------------------------------
 
     def test_the_ids_are_those_of_the_reference_library_between_bos_and_eos(self):
         self.tokenize()
@@ -295,7 +296,8 @@ class TokenizeTest(Case):
         self.tokenize("--overwrite", path=path)
         self.assertEqual(len(read_pair(self.prefix)[0]), len(texts_of(path)))
 
-    # --- what is refused --------------------------------------------------------------------------------------------------
+    # --- refusals
+    # ---------------------------------------------------------------------------------------------------------
 
     def test_a_bad_line_is_named_and_nothing_looks_finished(self):
         lines = CORPUS.read_text().splitlines(keepends=True)

@@ -7,10 +7,10 @@
     ... --again-failed OUT/report.json                             # the stages that failed in an earlier run
     ... --list                                                     # the stages and their limits
 
-Every stage is a separate process with a time limit. A stage that fails, crashes or hangs ends alone; the run continues.
-OUT/report.json and OUT/report.md are complete after every stage, so that a run that is cut at any moment leaves a
-report, and the report names the stage that was running. tools/gpu_report.py makes docs/results/gpu.md from report.json.
-Standard library only.
+Every stage is a separate process with a time limit. When a stage fails, crashes or hangs, the other stages still run.
+OUT/report.json and OUT/report.md are complete after every stage, so that a run that is interrupted at any moment leaves
+a report, and the report names the stage that was running. tools/gpu_report.py makes docs/results/gpu.md from
+report.json. Standard library only.
 """
 
 import argparse

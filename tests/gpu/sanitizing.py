@@ -33,7 +33,7 @@ def probe(c, mode):
 
 
 def run_tool(c, name, mode, timeout=None):
-    """Returns (run, its summary). The tool's output goes to a file of the results."""
+    """Returns (run, its summary). Writes the tool's output to a file of the results."""
     tool = TOOLS[name]
     run = c.run("/usr/bin/env", "compute-sanitizer", "--tool", name, "--error-exitcode", FOUND, "--print-limit", 20, *tool.flags,
                 *probe(c, mode), *tool.only, timeout=timeout, **tool.environment)

@@ -146,8 +146,8 @@ def judge(rung, model, dtype, references):
 
 
 def cells(arguments):
-    """[(rung, model, dtype)] to run. Each turn takes every rung once in each dtype, with another model. With --full the schedules
-    all run with the first model, to be compared with each other."""
+    """[(rung, model, dtype)] to run. Each round runs every rung once in each dtype, with another model. With --full the
+    schedules all run with the first model, to be compared with each other."""
     chosen = []
     rungs = [(number, rung) for number, rung in enumerate(layouts.RUNGS)
              if arguments.only in rung.name and rung.ranks <= arguments.most_ranks and (arguments.full or arguments.only or not rung.is_long)]

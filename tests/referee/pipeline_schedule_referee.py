@@ -121,7 +121,7 @@ def simulate(table, stages, costs):
     for cell in itertools.chain(*rows):
         times = itertools.accumulate(cost[kind] for _, kind, _ in cell)
         ends.update((action, (cell, time)) for action, time in zip(cell, times))
-    awaited = {}  # of each cell: what must have ended
+    awaited = {}  # of each cell: the actions that must have ended
     for row in rows:
         for before, cell in zip([None, *row], row):
             awaited[cell] = [ends[before[-1]]] if before else []

@@ -117,8 +117,8 @@ TEST(WindowFeed, EveryLayoutWorkerCountAndKillPointGivesTheUninterruptedOrder) {
         for (auto& rank : ranks)
           for (Window& window : rank->next_step()) seen.push_back(std::move(window.tokens));
       saved.clear();
-      for (auto& rank :
-           ranks)  // through text, as a checkpoint stores it; what was read ahead is lost
+      // through text, as a checkpoint stores it; windows read ahead are lost
+      for (auto& rank : ranks)
         saved.push_back(FeedState::from_value(parse_json(to_json(rank->state().to_value()))));
     }
     ASSERT_LE(seen.size(), expected.size());

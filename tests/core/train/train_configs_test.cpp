@@ -96,8 +96,8 @@ TEST_P(TrainConfigs, WarnOfOldKeysAndOfNothingElseThanIsExpected) {
                                  "'checkpoint.interval_type' has no effect"));
 }
 
-/// Features that are not built yet are skipped, so that every shipped job starts. Simulates each as
-/// a run of its own size, with local data and assets.
+/// Features that are not built yet are skipped, so that every shipped job starts. Simulates each
+/// run in its full size, with local data and assets.
 TEST_P(TrainConfigs, StartWhereTheirFilesAre) {
   JobSources sources = read_sources({"--job.config_file", path(GetParam().file)});
   sources.arguments.insert(

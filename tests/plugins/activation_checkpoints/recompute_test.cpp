@@ -186,7 +186,7 @@ TEST(Recomputation, LetsWeightGradientsBePutOff) {
   }
 }
 
-// ---- what is kept ------------------------------------------------------------------------------
+// ---- kept bytes --------------------------------------------------------------------------------
 
 constexpr int64_t kDim = 24, kHeads = 4, kKvHeads = 2, kHeadDim = 6, kHidden = 68;
 constexpr int64_t kRows = 5, kTokens = kRows * kSeqLen, kFloatBytes = 4;

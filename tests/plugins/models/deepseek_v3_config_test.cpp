@@ -1,5 +1,5 @@
 // How the deepseek_v3 plugin reads config.json files, including those that DeepSeek published, and
-// what it writes for other software. tests/referee/deepseek_referee.py checks which of these models
+// which config.json it writes. tests/referee/deepseek_referee.py checks which of these models
 // transformers computes equally.
 #include <initializer_list>
 #include <memory>

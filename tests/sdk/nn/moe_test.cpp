@@ -326,7 +326,7 @@ TEST(Router, ChoosesAsBeforeWhereItRunsAgain) {
   Notes notes;
   const RecomputeScope::Entry entry(&notes);
   const Tensor first = router.route(x, Batch()).experts;
-  const Tensor other = router.route(-x, Batch()).experts;  // alone, -x chooses others
+  const Tensor other = router.route(-x, Batch()).experts;  // -x itself chooses others
   EXPECT_TRUE(at::equal(first, other));
 }
 

@@ -14,7 +14,7 @@ using at::Tensor;
 using Tensors = std::vector<Tensor>;
 using Function = std::function<Tensors(const Tensors&)>;
 
-/// Seeded anew in each test, so that a test sees the same numbers when it runs alone.
+/// Seeded again in each test, so that a test sees the same numbers when it runs alone.
 at::Generator& generator();
 
 /// Normally distributed numbers.

@@ -225,7 +225,7 @@ TEST(CrossRules, PointAtTheFlagThatBreaksThem) {
   };
   EXPECT_EQ(place_of(whole, {"--checkpoint.enable=false"}, "would not be read"), "command line");
   EXPECT_EQ(place_of(whole, {"--training.max_norm=1"}, "cannot be clipped"), "command line");
-  // a key that no flag sets, and a flag that is wrong by itself
+  // a key that no flag sets, and a flag that is wrong on its own
   EXPECT_EQ(place_of(kBase + "[checkpoint]\nload_step = 3\n", {}, "would not be read"),
             "train.toml:8:13");
   EXPECT_EQ(place_of(kBase, {"--checkpoint.load_step=3"}, "would not be read"), "command line");
