@@ -118,7 +118,7 @@ def differences(what, printed, predicted):
 
 
 def recipe_flags(name):
-    """Flags for the recipe's model, without features that are not counted here."""
+    """Flags for the job's model, without features that are not counted here."""
     return ["--job.config_file", f"train_configs/{RECIPES[name]}.toml", "--training.dataset", "jsonl",
             "--parallelism.pipeline_parallel_schedule", "1F1B",
             "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",

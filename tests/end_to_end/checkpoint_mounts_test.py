@@ -27,7 +27,7 @@ class MountTest(ReadOnlyCase):
     """While a run saves after each step."""
 
     def in_mount_namespace(self, mount, arguments, code):
-        """Runs the recipe after `mount`, and keeps its files in `self.folder / "kept"`. Returns standard error."""
+        """Runs the job after `mount`, and keeps its files in `self.folder / "kept"`. Returns standard error."""
         script = (f"{mount}\n{shlex.join(map(str, self.command(1, *arguments)))}\ncode=$?\n"
                   f"cp -r {shlex.quote(str(self.saved))} {shlex.quote(str(self.folder / 'kept'))}\nexit $code")
         run = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script], cwd=ROOT, env=bare_environment(),

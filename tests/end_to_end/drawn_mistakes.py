@@ -101,7 +101,7 @@ KEYS = ["seq_len", "steps", "global_batch_size", "interval", "async_mode", "weig
         "deterministic", "shuffle_buffer", "log_freq"]
 
 
-# --- the classes: each changes the recipe and returns True, or returns False if it does not fit with the
+# --- the classes: each changes the job and returns True, or returns False if it does not fit with the
 # others
 def unknown_key(recipe, drawn):
     section = drawn.choice(["job", "metrics", "model", "optimizer", "lr_scheduler", "training", "parallelism", "checkpoint",
@@ -214,7 +214,7 @@ def plugin_option(recipe, drawn):
 
 
 def unfit_layout(recipe, drawn):
-    """A mistake that does not fit the ranks, the batch or the model. At most one per recipe, because degrees depend on each other."""
+    """A mistake that does not fit the ranks, the batch or the model. At most one per job, because degrees depend on each other."""
     if not recipe.claim("layout", "model.flavor", "model.n_heads", "parallelism.fsdp_reshard_after_forward",
                         "training.local_batch_size", "training.seq_len", "training.dtype", "training.steps",
                         "parallelism.pipeline_parallel_schedule", "model.converters", "activation_checkpoint.mode"):
