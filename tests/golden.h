@@ -1,4 +1,4 @@
-// Texts that are compared with files under tests/golden/.
+// Compares texts with files under tests/golden/. Used by tests of messages and outputs.
 #pragma once
 
 #include <cstdlib>
@@ -11,14 +11,14 @@
 
 namespace titan::testing {
 
-/// Compares `text` with tests/golden/<name>. With TITAN_UPDATE_GOLDEN=1 the file is written anew and
-/// the test fails all the same, so that nobody takes an update for a pass.
+/// Compares `text` with tests/golden/<name>. With TITAN_UPDATE_GOLDEN=1 the file is rewritten and
+/// the test fails anyway, so that an update is never mistaken for a pass.
 inline void expect_golden_text(const std::string& name, const std::string& text) {
   const auto file = std::filesystem::path(TITAN_TEST_SOURCE_DIR) / "golden" / name;
   if (std::getenv("TITAN_UPDATE_GOLDEN")) {
     std::ofstream(file, std::ios::binary) << text;
-    ADD_FAILURE() << "golden files were rewritten: look " << file
-                  << " through, then run again without TITAN_UPDATE_GOLDEN";
+    ADD_FAILURE() << "golden files were rewritten: check " << file
+                  << ", then run again without TITAN_UPDATE_GOLDEN";
     return;
   }
   std::ifstream in(file, std::ios::binary);

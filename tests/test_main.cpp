@@ -1,6 +1,6 @@
-// The main function of both programs of unit tests: a run in which everything was skipped exits with
-// 77, so that ctest reports it as skipped without looking at words of the output, which would hide
-// failures beside a skip.
+// The main function of both programs of unit tests. A run in which all tests were skipped exits
+// with 77, so that ctest reports it as skipped without parsing the output, which could hide
+// failures next to a skip.
 #include <csignal>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ constexpr int kExitSkipped = 77;  // SKIP_RETURN_CODE of every test
 }
 
 int main(int argc, char** argv) {
-  // as in the program: a member of a group that has gone is an error of whoever writes to it
+  // as in the program: writing to a peer that has left must return an error, not raise SIGPIPE
   std::signal(SIGPIPE, SIG_IGN);
   ::testing::InitGoogleMock(&argc, argv);
   const int code = RUN_ALL_TESTS();
@@ -20,8 +20,9 @@ int main(int argc, char** argv) {
   if (code != 0 || tests.skipped_test_count() == 0) return code;
   if (tests.successful_test_count() == 0) return kExitSkipped;
   if (GTEST_FLAG_GET(filter) == "*") return 0;
-  std::fputs("some tests were skipped beside others that passed, which would look like a pass: give "
-             "what cannot run everywhere a suite of its own\n",
-             stderr);
+  std::fputs(
+      "some tests were skipped while others passed, which would look like a pass: put tests "
+      "that cannot run everywhere into a separate suite\n",
+      stderr);
   return 1;
 }

@@ -1,4 +1,4 @@
-// What nearly every test without torch includes; precompiled.
+// Precompiled header: includes of nearly every test without torch.
 #pragma once
 
 #include <filesystem>

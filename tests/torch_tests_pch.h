@@ -1,5 +1,5 @@
-// Precompiled for the tests with torch and what they are made with: what nearly all of them
-// include. A header whose templates every file would instantiate anew does not belong here.
+// Precompiled header of the tests with torch and their helpers: includes that nearly all of them
+// need. Not for headers whose templates every file would instantiate again.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Gives up while the library is loaded.
+// Calls abort() while the library is loaded.
 #include <cstdio>
 #include <cstdlib>
 

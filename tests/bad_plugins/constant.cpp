@@ -1,4 +1,4 @@
-// Nothing wrong here.
+// A sound plugin.
 #include "constant.h"
 
 TITAN_PLUGIN(plugin) {

@@ -1,4 +1,4 @@
-// The component that most of these plugins register: a learning rate that does not change.
+// The component that most of these plugins register: a constant learning rate.
 #pragma once
 
 #include <titan/lr_scheduler.h>
@@ -17,7 +17,7 @@ class Constant final : public titan::LrScheduler {
   ConstantOptions options_;
 };
 
-/// Registers it as `name`.
+/// Registers the component as `name`.
 inline void add_constant(titan::Plugin& plugin, const char* name) {
   plugin.add<Constant>(name, "The same factor at every step.")
       .option("value", &ConstantOptions::value, "Factor")

@@ -1,4 +1,4 @@
-// Defaults that their own constraints refuse, one of them in a table.
+// Defaults that violate their own constraints, one of them in a table.
 #include <string>
 
 #include <titan/lr_scheduler.h>

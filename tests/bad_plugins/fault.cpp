@@ -1,4 +1,5 @@
-// A parallelism that makes one rank fail in the middle of a step: for tests of how the others end.
+// A parallelism that makes one rank fail in the middle of a step. Used by tests of how the other
+// ranks end.
 #include <unistd.h>
 #include <algorithm>
 #include <chrono>
@@ -18,19 +19,19 @@ namespace {
 
 struct FaultOptions {
   int64_t rank = 0;
-  int64_t step = 2;              // counted in passes through the layer
-  int64_t layer = 1;             // of those that the rank has; the last when there are less
+  int64_t step = 2;              // counts passes through the layer
+  int64_t layer = 1;             // among the rank's layers; the last if there are fewer
   std::string kind = "error";    // error, hang, kill, nan, infinity, constructor
   std::string when = "forward";  // forward, backward
 };
 
-/// Strikes in one of its calls.
+/// Fails in one of its calls.
 class Strike {
  public:
   explicit Strike(const FaultOptions& options) : options_(options) {}
 
-  /// What the numbers that pass through are multiplied by. Of the other kinds the call that strikes
-  /// does not come back.
+  /// The factor for the values that pass through. For kinds other than nan and infinity, the
+  /// failing call does not return.
   double operator()() {
     if (++calls_ != options_.step) return 1;
     if (options_.kind == "nan") return std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,4 @@
-// Writes where nothing is while the library is loaded.
+// Writes to an invalid address while the library is loaded.
 namespace {
 
 struct Faulty {

@@ -1,4 +1,4 @@
-// A flavor of a model that nobody has.
+// A flavor of a model that no plugin has.
 #include <titan/plugin.h>
 
 TITAN_PLUGIN(plugin) {

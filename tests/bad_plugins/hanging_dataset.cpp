@@ -1,4 +1,4 @@
-// A data set whose document 40 never comes, as on a network file system that no longer answers.
+// A data set whose document 40 never arrives, as on a network file system that no longer responds.
 #include <chrono>
 #include <string>
 #include <thread>

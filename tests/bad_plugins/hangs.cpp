@@ -1,4 +1,4 @@
-// Never comes back while the library is loaded.
+// Never returns while the library is loaded.
 #include <unistd.h>
 
 namespace {

@@ -1,4 +1,4 @@
-// Flavors of a model that another plugin has: one that fits it and one that does not.
+// Flavors for another plugin's model: one that fits it and one that does not.
 #include <titan/plugin.h>
 
 TITAN_PLUGIN(plugin) {

@@ -1,4 +1,4 @@
-// One name more than it provides, one twice, one of no known kind.
+// Registers one name more than it provides, one name twice, and one of an unknown kind.
 #include "constant.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// A sound plugin: options of every type, a component of a third party's name whose constructor may
-// throw, and a model.
+// A sound plugin: options of every type, a component with a third party's name whose constructor
+// may throw, and a model.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -57,7 +57,7 @@ class Fragile final : public titan::LrScheduler {
   double factor(int64_t) const override { return 1; }
 };
 
-/// Stands for a network: a kind of plugin whose real interface needs torch.
+/// Represents a network, a kind of plugin whose real interface needs torch.
 class Toy {
  public:
   static constexpr const char* kKind = "model";

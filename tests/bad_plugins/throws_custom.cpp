@@ -1,4 +1,4 @@
-// A type of its own that derives from nothing.
+// Throws a custom type without a base class.
 #include <titan/plugin.h>
 
 namespace acme {

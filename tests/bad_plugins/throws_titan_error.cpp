@@ -1,4 +1,4 @@
-// What the sdk throws by itself when an option is declared twice.
+// The sdk's own error when an option is declared twice.
 #include "constant.h"
 
 TITAN_PLUGIN(plugin) {

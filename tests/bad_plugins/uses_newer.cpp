@@ -1,4 +1,4 @@
-// Includes, as it were, an optional header of a later sdk.
+// Claims to include an optional header of a later sdk.
 #include "constant.h"
 
 TITAN_OPTIONAL_HEADER(next_year);

@@ -1,4 +1,4 @@
-// Nothing wrong here, but an optional header of the sdk is included.
+// A sound plugin that includes an optional header of the sdk.
 #include <titan/hf_config.h>
 
 #include "constant.h"

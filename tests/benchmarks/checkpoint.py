@@ -28,7 +28,7 @@ import time
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
 CHUNK = 8 << 20
-INTERVAL = {"disabled": 1, "async": 8}  # the background save shall be over before the next one
+INTERVAL = {"disabled": 1, "async": 8}  # the background save must end before the next one
 SAVE_TARGET, LOAD_TARGET, STALL_TARGET = 0.8, 0.8, 0.1
 RANKS = 4
 HEADING = """# Figures of checkpoints
@@ -87,7 +87,7 @@ class Run:
 
 
 class Saving(Run):
-    """Saves in turns."""
+    """Saves alternately with the other run."""
 
     def __init__(self, mode, layers, folder):
         self.out = folder / mode
@@ -134,7 +134,7 @@ def measure_saves(pairs, layers, folder):
     sync, background = (Saving(mode, layers, folder) for mode in ("disabled", "async"))
     try:
         background.send(signal.SIGSTOP)
-        size = sync.turn()[0]  # the first save of each finds memory and folders new
+        size = sync.turn()[0]  # the first save of each must create memory and folders
         background.turn()
         with open(source, "wb") as file:
             for begin in range(0, size, CHUNK):
@@ -256,7 +256,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path, help="writes the table there")
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--layers", type=int, default=7, help="of 12.8 million parameters, 153 MB of state each")
+    parser.add_argument("--layers", type=int, default=7, help="blocks of 12.8 million parameters, 153 MB of state each")
     parser.add_argument("--folder", type=pathlib.Path, help="on the disk to measure (default: a temporary one)")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="titan_checkpoints_", dir=arguments.folder))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the savings of `[compile]`: the debug model on one thread without it, with it, and with single passes of the backend 'fused'.
+"""Measures the savings of `[compile]`: the debug model on one thread without it, with it, and with single passes of the
+backend 'fused'.
 
-Work: user cycles of a step, from runs of two lengths, so that the start does not count; by the CPU's counters (perf), or if
-they cannot be read, seconds of CPU time. The runs of both alternate; the figure is the minimum of each. Memory: the peak
-of the second step in bytes of tensors ([device] count_tensors). Judged: fused takes less memory.
+Work: user cycles of a step, from runs of two lengths, so that the start does not count; by the CPU's counters (perf),
+or, if they cannot be read, seconds of CPU time. The runs of both alternate; the figure is the minimum of each. Memory:
+the peak of the second step in bytes of tensors ([device] count_tensors). Judged: fused takes less memory.
 
     python3 tests/benchmarks/compile_figures.py                          # prints the table
     python3 tests/benchmarks/compile_figures.py --write docs/guides/compile.md  # and fills it in
@@ -105,7 +106,7 @@ def write(path, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=DTYPES, help="one dtype")
+    parser.add_argument("--only", choices=DTYPES, help="only this dtype")
     parser.add_argument("--turns", type=int, default=5, help="runs of each")
     parser.add_argument("--write", type=pathlib.Path, help="note whose table is filled in")
     arguments = parser.parse_args()

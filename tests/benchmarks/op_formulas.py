@@ -152,7 +152,7 @@ def reduction(call):
     return 0.0, call.bytes(*call.tensors())
 
 
-# The first pattern that fits the whole name is taken.
+# The first pattern that matches the whole name is used.
 FORMULAS = [
     (r"aten::(mm|bmm)", lambda call: product(call, 0, 1)),
     (r"aten::(addmm|baddbmm)_?", lambda call: product(call, 1, 2, add=True)),
@@ -177,8 +177,8 @@ FORMULAS = [
     (r"aten::(sum|mean|linalg_vector_norm|max|min|amax|argmax|_foreach_norm)", reduction),
 ]
 
-# Bytes a parameter of updates whose operands are lists, which profiles do not tell the shapes of when they are long. fp32:
-# parameter, gradient and two states are read, all but the gradient written.
+# Bytes per parameter of updates whose operands are lists; profiles omit the shapes of long lists. fp32: reads
+# parameter, gradient and two states, writes all except the gradient.
 PER_PARAMETER = {r"aten::_fused_adamw?_": 28}
 
 

@@ -41,8 +41,8 @@ JOBS = {
                    "100M Llama: dim 768, 12 layers, 12 heads of 64, vocabulary 32,000; 1 x 1,024 tokens; fp32"),
     "100M, bf16": (LLAMA_100M + DTYPES["bf16"], "100M Llama, 1 x 1,024 tokens; bf16"),
 }
-FRAME = re.compile(r"autograd::|torch::autograd::|[^:]*$")  # what only calls operations: the engine, its nodes, annotations
-SMALL = 0.001  # of the step: rows below are put together
+FRAME = re.compile(r"autograd::|torch::autograd::|[^:]*$")  # names that only enclose operations: the engine, its nodes, annotations
+SMALL = 0.001  # share of the step below which rows are combined
 
 
 def titan(*arguments, threads, timeout=1800):
@@ -129,7 +129,7 @@ def shapes_of(arguments):
 
 def rows_of_step(events, num_parameters):
     """The rows of one recorded step, which add up to its length. `events`: all of one thread, including the step itself."""
-    rows, stack = {}, []  # of the stack: [event, end, row that it belongs to or None, time of what it encloses]
+    rows, stack = {}, []  # stack entries: [event, end, row of the event or None, time of the enclosed events]
 
     def add(phase, name, shapes, time, calls=0, **more):
         row = rows.setdefault((phase, name, shapes), Row(phase, name, shapes))
@@ -340,9 +340,9 @@ def write(path, name, lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="fill in the tables of this note")
-    parser.add_argument("--only", choices=list(JOBS), action="append", help="these jobs")
+    parser.add_argument("--only", choices=list(JOBS), action="append", help="only these jobs")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=5, help="recorded; the median is shown")
+    parser.add_argument("--steps", type=int, default=5, help="number of recorded steps; the median is shown")
     parser.add_argument("--no-ops", action="store_true", help="without the table against ATen's composition")
     options = parser.parse_args()
     found = {}

@@ -24,7 +24,8 @@ import sys
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = pathlib.Path(os.environ.get("TITAN_PROGRAM", ROOT / "build/release/bin/titan"))
 MILLISECONDS, MICROBATCHES = 20, 8  # of one layer and pass; of a measured step
-# 30 blocks of the 8B model in 4 pipeline ranks; a small vocabulary, so that no rank stands out by its ends
+# 30 blocks of the 8B model in 4 pipeline ranks; a small vocabulary, so that the first and last rank do not
+# differ much
 COUNTED = """--model.name llama3 --model.flavor 8B --model.n_layers 30 --model.vocab_size 2048 --model.hf_assets_path tests/assets/tokenizer
     --training.dataset c4_test --training.seq_len 2048 --training.local_batch_size 8 --training.mixed_precision_param float32
     --activation_checkpoint.mode none --comm.mode fake_backend --world-size 4 --parallelism.pipeline_parallel_degree 4""".split()
@@ -89,7 +90,7 @@ def measured():
     done = subprocess.run([TITAN.parent / "pipeline_steps", str(MILLISECONDS), str(MICROBATCHES)], check=True, capture_output=True,
                           text=True, stdin=subprocess.DEVNULL, timeout=300)
     steps = [json.loads(line) for line in done.stdout.splitlines()]
-    for a, b in itertools.permutations(steps, 2):  # where the simulation sees a difference of a twentieth or more
+    for a, b in itertools.permutations(steps, 2):  # where the simulation predicts a difference of a twentieth or more
         if a["predicted"] < 0.95 * b["predicted"] and a["measured"] > b["measured"]:
             sys.exit(f"{a['schedule']} should be faster than {b['schedule']}: {a['measured']} and {b['measured']} s")
     lines = ["| schedule | stages | simulated, ms | measured, ms | measured / simulated | bubble, simulated | bubble, measured |",
@@ -122,8 +123,8 @@ def counted():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--measure", action="store_true", help="the executor's step times instead of the simulation")
-    parser.add_argument("--count", action="store_true", help="the memory of played ranks instead")
-    parser.add_argument("--write", type=pathlib.Path, help="the document whose table is written anew")
+    parser.add_argument("--count", action="store_true", help="the memory of simulated ranks instead")
+    parser.add_argument("--write", type=pathlib.Path, help="the document whose table is rewritten")
     arguments = parser.parse_args()
     name = "measured" if arguments.measure else "counted" if arguments.count else "simulated"
     table = {"measured": measured, "counted": counted, "simulated": simulated}[name]()

@@ -23,7 +23,8 @@ H100_BF16 = 989e12  # FLOP/s of an H100 SXM, dense, as v0.2.2 takes it for its M
 
 DECEMBER = "benchmarks/llama3_h100_202412_torchtitan.md"
 JUNE = "benchmarks/llama3_8b_h200_2025-06_torchtitan.md"
-# (page, layout, flavor, GPUs, sequences a rank, tokens a sequence, flags, [(technique, tokens/s per GPU, GiB)])
+# (page, layout, flavor, GPUs, sequences per rank, tokens per sequence, flags, [(technique, tokens/s per GPU,
+# GiB)])
 COMPILED = "torch.compile + float8"
 PUBLISHED = [
     (DECEMBER, "8B, FSDP 8", "8B", 8, 2, 8192, [], [("eager", 5762, 82.4), ("torch.compile", 6667, 77.0), (COMPILED, 8532, 76.8)]),

@@ -29,7 +29,7 @@ from scaling_formulas import DeepSeek, Layout, Model, held, sent
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
 GIB = 2**30
-PLAY_LIMIT = 60  # CPU seconds; a played rank needs about one
+PLAY_LIMIT = 60  # CPU seconds; a simulated rank needs about one
 HANG = 1800
 PEAK = "most at once, with activations"
 
@@ -50,7 +50,8 @@ LAYOUTS = [
 ]
 QUICK = [("8B", Layout(shards=8)), ("70B", Layout(shards=8, tensor=8))]
 
-# All stages, and of each the first and the last rank, which differ in their place among the data's shards.
+# All stages, and the first and the last rank of each, which are at different places among the data's
+# shards.
 STAGES = [("405B", Layout(stages=16, shards=32, tensor=8, batch=16)),
           ("70B", Layout(stages=8, shards=8, tensor=8, batch=16))]
 QUICK_STAGES = STAGES[:1]
@@ -61,7 +62,7 @@ CONTEXT = [("8B", Layout(shards=64 // context, context=context, sequence=32768, 
            for is_ring in (False, True) for context in ((2, 4, 8) if is_ring else (1, 2, 4, 8))]
 QUICK_CONTEXT = CONTEXT[1:2] + CONTEXT[5:6]
 
-# Blocks of 3.4 million parameters and next to no tokens: what grows with the number of blocks is their state.
+# Blocks of 3.4 million parameters and almost no tokens: with the number of blocks only their state grows.
 MEASURED = {few: Model(d=512, layers=few, heads=16, kv_heads=16, ffn=1536, vocab=2048) for few in (4, 12)}
 MEASURED_RANKS = (1, 2, 4)
 MEASURED_SEQUENCE = 16
@@ -117,7 +118,7 @@ def differences(what, printed, predicted):
 
 
 def recipe_flags(name):
-    """Flags for the recipe's model, without features that are not counted here."""
+    """Flags for the job's model, without features that are not counted here."""
     return ["--job.config_file", f"train_configs/{RECIPES[name]}.toml", "--training.dataset", "jsonl",
             "--parallelism.pipeline_parallel_schedule", "1F1B",
             "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",
@@ -224,7 +225,8 @@ def measure(layers, layout):
         start = ["train"]
         if layout.ranks > 1:
             start = ["launch", "--nproc", layout.ranks, "--log-dir", f"{folder}/logs", "--", "train"]
-        # the C library shall give freed memory back at once: what it keeps is not held by the run
+        # the C library must return freed memory at once, because memory that it keeps is not held
+        # by the run
         titan(*start, *measured_flags(layers), *layout_flags(layout), "--training.steps", 5, "--job.dump_folder", folder,
               timeout=HANG, MALLOC_MMAP_THRESHOLD_="65536")
         later = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()][1:]

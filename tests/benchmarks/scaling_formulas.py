@@ -6,8 +6,8 @@ scaling.py compares them with the counters of simulated and real ranks; docs/res
 import dataclasses
 import math
 
-ALIGNMENT = 16             # bytes; where a parameter may start in the buffer of an all-gather
-LOSS_CHUNK = 32 << 20      # bytes of fp32 logits that loss parallelism makes at a time, at least 128 tokens
+ALIGNMENT = 16             # bytes; alignment of parameters in the buffer of an all-gather
+LOSS_CHUNK = 32 << 20      # bytes of fp32 logits that loss parallelism computes at a time, at least 128 tokens
 STATE = 4                  # bytes of a stored parameter, of its gradient, of each moment: fp32
 
 
@@ -121,7 +121,7 @@ class Layout:
     context: int = 1
     is_ring: bool = False      # keys and values from rank to rank; else gathered at once
     is_async: bool = False
-    experts: int = 1           # of the ranks that see other tokens, so many share the experts
+    experts: int = 1           # of the ranks with different tokens, this many share the experts
     batch: int = 1
     sequence: int = 8192
     wire: int = 2              # bytes of a gathered parameter and of an activation: bf16
@@ -175,7 +175,7 @@ def held(model, layout, rank=0):
             elements += columns * min(max(rows - shard // layout.experts * chunk, 0), chunk)
             tensors += 1
         biases = 4 * model.experts * model.blocks_with_experts(part)  # whole, not trained
-    moments = 2 * STATE * elements + 4 * tensors  # and each parameter's count of steps
+    moments = 2 * STATE * elements + 4 * tensors  # and each parameter's step count
     return {"parameters": STATE * elements + biases, "gradients": STATE * elements, "optimizer states": moments,
             "together": 2 * STATE * elements + biases + moments}
 
@@ -221,7 +221,7 @@ def _expert_traffic(model, layout, part):
     units = [[math.ceil(rows / others) * columns for rows, columns in unit] for unit in model.expert_units(layout.experts, part)]
     traffic = {"ep all_to_all": (times * share * (rows + 8 * model.experts), times * 5),
                "loss all_reduce": (blocks * 2 * 8 * model.experts * (layout.fsdp - 1) / layout.fsdp, blocks)}
-    if others > 1:  # a pipeline keeps what is gathered through the step
+    if others > 1:  # a pipeline keeps gathered parameters through the step
         traffic["fsdp-ep all_gather"] = ((others - 1) * layout.wire * sum(map(sum, units)), blocks)
         traffic["fsdp-ep reduce_scatter"] = ((others - 1) * 4 * sum(map(sum, units)), blocks)
     return traffic
@@ -234,7 +234,7 @@ def _tensor_traffic(model, layout, part):
     others, passes = size - 1, layout.passes
     piece = others * tokens // size * model.d * layout.wire  # sent when a sequence-sharded activation is gathered
     # per block attention and feed-forward, each in and out, forward and backward: half gathers, half scatters
-    in_blocks, at_ends = 4 * part.blocks, part.has_embedding + part.has_head  # behind the one, before the other
+    in_blocks, at_ends = 4 * part.blocks, part.has_embedding + part.has_head  # after the embedding, before the head
     calls = passes * (at_ends + (0 if layout.is_async else in_blocks))
     norms = passes * (2 * part.blocks + part.has_head)  # whose gradients are summed in fp32
     statistics = chunks = 0
@@ -242,7 +242,7 @@ def _tensor_traffic(model, layout, part):
         most = max(512, LOSS_CHUNK // (4 * model.vocab // size))
         chunk_rows = math.ceil(tokens / math.ceil(tokens / most))
         chunks = passes * math.ceil(tokens / chunk_rows)
-        statistics = passes * others * 3 * 4 * tokens  # per token the maximum, the sum and the label's logit of a rank's words
+        statistics = passes * others * 3 * 4 * tokens  # per token the maximum, the sum and the label's logit over a rank's part of the vocabulary
     traffic = {"tp all_gather": (calls * piece + statistics, calls + chunks),
                "tp reduce_scatter": (calls * piece, calls),
                "tp all_reduce": (norms * 2 * model.d * 4 * others / size, norms)}
@@ -261,7 +261,7 @@ def _context_traffic(model, layout, part):
     times = layout.passes * part.blocks
     elements = 2 * layout.tokens * model.d // model.heads * model.kv_heads // layout.tensor
     values, gradients = elements * layout.wire, elements * 4
-    if layout.is_ring:  # the gradients go all the way round, back to their rank
+    if layout.is_ring:  # the gradients travel once around the ring, back to their rank
         messages = times * (2 * others + layout.context)
         return {"cp send": (times * (2 * others * values + layout.context * gradients), messages),
                 "cp receive": (0, messages)}

@@ -73,7 +73,7 @@ def cases():
 
 def measure(case, arguments, result):
     """Writes titan bench's JSON to `result`, or the reason of a failure under "error"."""
-    # launch gives ranks their share of the CPUs; one rank takes all
+    # launch divides the CPUs among ranks; one rank uses all
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     run = subprocess.run(case.command(arguments, result), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:
@@ -110,13 +110,13 @@ def table(results, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--titan", type=pathlib.Path, default=ROOT / "build/release/bin/titan")
-    parser.add_argument("--only", nargs="*", choices=list(cases()), help="these cases alone")
+    parser.add_argument("--only", nargs="*", choices=list(cases()), help="only these cases")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--titan-flags", default="", help="more flags of Titan in every case, such as '--compile.enable'")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/torchtitan_comparison")
-    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to fill the table of in")
+    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file whose table is filled in")
     arguments = parser.parse_args()
     if arguments.pairs < FEWEST_PAIRS:
         parser.error(f"--pairs: titan bench takes {FEWEST_PAIRS} at least, got {arguments.pairs}")

@@ -36,7 +36,7 @@ def parsed():
     parser.add_argument("--layout", choices=["none", "fsdp", "tp", "pp", "cp"], default="none")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--batch", type=int, default=2, help="sequences of all ranks in a step")
-    parser.add_argument("--seq-len", type=int, help="tokens of a sequence (default: the model's)")
+    parser.add_argument("--seq-len", type=int, help="tokens per sequence (default: the model's)")
     parser.add_argument("--threads", type=int, default=2, help="of all ranks")
     parser.add_argument("--compile", action="store_true", help="torch.compile each block and the loss, as [compile] does there")
     return parser.parse_args()
@@ -73,7 +73,7 @@ class Training:
         if arguments.layout != "none":
             torch.distributed.init_process_group("gloo")
             self.mesh = torch.distributed.init_device_mesh("cpu", (arguments.ranks,), mesh_dim_names=(arguments.layout,))
-        # a pipeline copies the model, which torch does on meta as well
+        # a pipeline copies the model, which torch also does on meta
         with torch.device("meta"):
             self.model = Transformer(TransformerModelArgs(**options, max_seq_len=self.seq_len))
         getattr(self, f"lay_out_{arguments.layout}")()
@@ -99,7 +99,7 @@ class Training:
         apply_fsdp(self.model, self.mesh, param_dtype=dtype, reduce_dtype=self.torch.float32, pp_enabled=False)
         for module in self.model.modules():
             if isinstance(module, self.torch.distributed.fsdp.FSDPModule):
-                module.set_force_sum_reduction_for_comms(True)  # gloo knows no sum with a factor, which is 1 here
+                module.set_force_sum_reduction_for_comms(True)  # gloo does not support a sum with a factor, which is 1 here
 
     def lay_out_tp(self):
         from torchtitan.models.llama3.infra.parallelize import apply_tp

@@ -98,8 +98,8 @@ def judge(python, work):
     folder = run(work / "out")
     said = ask(python, HTA, folder, work)
     ranks = said["ranks"]
-    good = [expect(sorted(ranks) == [str(rank) for rank in range(RANKS)], f"HTA tells the ranks apart: {sorted(ranks)}")]
-    for rank, found in sorted(ranks.items()):  # it leaves out the last step of a recording
+    good = [expect(sorted(ranks) == [str(rank) for rank in range(RANKS)], f"HTA distinguishes the ranks: {sorted(ranks)}")]
+    for rank, found in sorted(ranks.items()):  # the reader leaves out the last step of a recording
         good.append(expect(found["steps"] == STEPS[:-1] and found["layers"] >= 15 and found["collectives"] > 0 and found["ops"] > 1000,
                            f"HTA, rank {rank}: {found}"))
     files = work / "tensorboard"

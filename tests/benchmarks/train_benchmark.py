@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to put the figures into")
     arguments = parser.parse_args()
 
-    train(arguments.titan, 1, arguments.threads)  # warms the page cache: what follows are second starts
+    train(arguments.titan, 1, arguments.threads)  # warms the page cache: all measured starts are later ones
     rows = []
     for _ in range(arguments.rounds):
         before = gemm_flops(arguments.threads)

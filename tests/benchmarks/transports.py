@@ -5,7 +5,7 @@ pair must be equal; exit code 1 when they are not.
 
     ninja -C build/release transports
     .venv/bin/python tests/benchmarks/transports.py
-    .venv/bin/python tests/benchmarks/transports.py --write docs/shared_memory_figures.md
+    .venv/bin/python tests/benchmarks/transports.py --write FILE
     .venv/bin/python tests/benchmarks/transports.py --largest 65536 --pairs 1 --steps 5      # a quick look
 
 TITAN_PROGRAM names the program; `transports` is searched in its build tree.
@@ -109,9 +109,9 @@ def layouts(pairs, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--largest", type=int, default=64 << 20, help="bytes of the largest tensor")
-    parser.add_argument("--repeats", type=int, default=15, help="of each collective and size")
-    parser.add_argument("--pairs", type=int, default=5, help="of training runs for each layout")
-    parser.add_argument("--steps", type=int, default=20, help="of each training run")
+    parser.add_argument("--repeats", type=int, default=15, help="repeats of each collective and size")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of training runs for each layout")
+    parser.add_argument("--steps", type=int, default=20, help="steps of each training run")
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path, help="writes the tables there")
     args = parser.parse_args()
     if args.steps < WARM_UP + 2:

@@ -1,7 +1,8 @@
-"""The runs of docs/results/convergence.md: which there are, and how each is started. Used by convergence.py and page.py.
+"""The runs of docs/results/convergence.md: the list of them, and the command of each. Used by convergence.py and
+page.py.
 
-A cell is one training run: a model, a seed of its first weights, a layout, a type of numbers and an optimizer, trained by Titan or
-by torchtitan v0.2.2. All cells of a model see the same tokens in the same steps.
+A cell is one training run: a model, a seed of its initial weights, a layout, a dtype and an optimizer, trained by Titan
+or by torchtitan v0.2.2. All cells of a model see the same tokens in the same steps.
 """
 
 import dataclasses
@@ -13,12 +14,12 @@ ROWS = 2  # of the global batch
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """Sizes over the flavor "debugmodel", and how long it is trained."""
+    """Changes to the flavor "debugmodel", and the length of training."""
     title: str
     flags: tuple
     seq_len: int
     steps: int
-    tail: int  # the final loss is the mean over the last so many steps
+    tail: int  # the final loss is the mean over this many last steps
     shape: tuple = (256, 6, 16)  # dim, layers, heads
     lr: float = 8e-4             # of AdamW
 
@@ -76,14 +77,14 @@ class Cell:
 
 
 def model_flags(cell):
-    """What the first weights depend on."""
+    """The settings that determine the initial weights."""
     model = MODELS[cell.model]
     return ["--job.config_file", "train_configs/debug_model.toml", "--device.name", "cpu", *model.flags, "--debug.seed", cell.seed,
             "--training.seq_len", model.seq_len]
 
 
 def train_flags(cell):
-    """Of `titan train`, but for the folder."""
+    """Flags of `titan train`, except the folder."""
     local = ROWS // 2 if cell.layout == "FSDP 2" else ROWS
     model = MODELS[cell.model]
     return [*model_flags(cell), "--training.steps", model.steps, "--training.global_batch_size", ROWS, "--training.local_batch_size",
@@ -93,8 +94,9 @@ def train_flags(cell):
 
 
 def standard(model):
-    """Three seeds of the plain run; each other layout, type of numbers and optimizer once; torchtitan's curves. Muon first: it takes
-    longest. Of the larger model it is in the full plan alone, where its products of matrices take ten times the step's."""
+    """Three seeds of the plain run; each other layout, dtype and optimizer once; torchtitan's curves. Muon comes first,
+    because it takes longest. Of the larger model only the full plan has it, because Muon's matrix products take ten
+    times as long as the step's."""
     plain = Cell(model)
     return [*([plain.but(optimizer="Muon")] if model != "30M" else []), *(plain.but(seed=seed) for seed in SEEDS),
             *(plain.but(layout=layout) for layout in list(LAYOUTS)[1:]), *(plain.but(numbers=numbers) for numbers in list(NUMBERS)[1:]),
@@ -102,7 +104,7 @@ def standard(model):
 
 
 def full(model):
-    """Everything with everything, and torchtitan's curves for each seed."""
+    """All combinations, and torchtitan's curves for each seed."""
     crossed = [Cell(model, *parts) for parts in itertools.product(SEEDS, LAYOUTS, NUMBERS, OPTIMIZERS)]
     return crossed + [Cell(model, seed, numbers=numbers, trainer="torchtitan") for seed in SEEDS for numbers in ("fp32", "bf16")]
 
@@ -115,5 +117,5 @@ PLANS = {
 
 
 def shown(plan):
-    """What a page of a plan has, as far as it is there: the plan, and of the larger one what was made beside it."""
+    """The cells on a plan's page, if they have results: the plan's own, and those of the full plan."""
     return list(dict.fromkeys(PLANS[plan]() + (PLANS["full"]() if plan == "standard" else [])))

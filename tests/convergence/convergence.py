@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Loss curves over seeds, layouts, types of numbers and optimizers, and torchtitan v0.2.2's beside them; judged, and shown.
+"""Loss curves over seeds, layouts, dtypes and optimizers, compared with torchtitan v0.2.2's. Checks them and writes a
+page.
 
     .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python                         # plan "standard"
     .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python --write docs/results/convergence.md
     .venv/bin/python tests/convergence/convergence.py --plan quick                                          # half a minute
 
-bench: a virtual environment into which torchtitan==0.2.2 was installed beside torch 2.11.0, tokenizers and safetensors, as
-`tools/long_checks.sh convergence` makes it. Each run's curve is kept in --results; called again, the script goes on with what is
-missing and judges what is there, so that a long plan can be run in pieces (--only, --limit). Exit code 1: a curve is not where it
-should be, or a run failed; --complete: or one is missing. On two idle cores quick takes half a minute, standard about 35 minutes,
-full a day.
+bench: a virtual environment with torchtitan==0.2.2, torch 2.11.0, tokenizers and safetensors, as `tools/long_checks.sh
+convergence` makes it. Each run's curve is kept in --results. Called again, the script runs the missing cells and checks
+all curves, so that a long plan can be run in parts (--only, --limit). Exit code 1: a curve deviates or a run failed;
+with --complete also if one is missing. On two idle cores quick takes half a minute, standard about 35 minutes, full a
+day.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def run(*command):
 
 
 def commit():
-    """Of the program that ran: what `titan --version` says of its source."""
+    """The source version of the program, from `titan --version`."""
     return run(TITAN, "--version").splitlines()[0]
 
 
@@ -54,7 +55,7 @@ def train_titan(cell):
 
 
 def train_torchtitan(cell, python):
-    """From the weights that Titan would begin with, written as a Hugging Face folder."""
+    """Runs torchtitan from Titan's initial weights, written as a Hugging Face folder."""
     model = cells.MODELS[cell.model]
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         run(TITAN, "train", *cells.model_flags(cell), "--metrics.loggers", "jsonl", "--metrics.no_enable_tensorboard",
@@ -69,13 +70,13 @@ def train_torchtitan(cell, python):
 
 
 def recipe(cell):
-    """Changes when the cell would be another run: then its curve is made again."""
+    """A hash that changes when the cell's run would change; then its curve is computed again."""
     flags = [*map(str, cells.train_flags(cell)), cell.trainer]
     return hashlib.sha256("\0".join(flags).encode()).hexdigest()[:16]
 
 
 def read(folder, cell):
-    """The kept result of a cell, or None."""
+    """The stored result of a cell, or None."""
     path = folder / cell.file
     if not path.exists():
         return None
@@ -117,13 +118,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plan", choices=list(cells.PLANS), default="standard")
     parser.add_argument("--only", action="append", metavar="TEXT", help="runs whose name contains the text; may be repeated")
-    parser.add_argument("--limit", type=int, help="make at most so many curves, for a piece of a long plan")
-    parser.add_argument("--again", action="store_true", help="make curves that are there")
+    parser.add_argument("--limit", type=int, help="make at most this many curves, for a part of a long plan")
+    parser.add_argument("--again", action="store_true", help="make existing curves again")
     parser.add_argument("--complete", action="store_true", help="fail when a curve of the plan is missing")
     parser.add_argument("--jobs", type=int, default=2, help="runs of one rank at a time; runs of two ranks take turns")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="folder of the curves")
     parser.add_argument("--torchtitan", metavar="PYTHON", help="a Python that has torchtitan v0.2.2")
-    parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="write the page and, beside it, its figures")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="write the page, and its figures next to it")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
 

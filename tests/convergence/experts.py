@@ -1,12 +1,12 @@
-"""A mixture of experts beside a dense model of as many active parameters, on the bundled text: does its loss fall below, and does its
-load stay even?
+"""Compares a mixture of experts with a dense model of as many active parameters, on the bundled text: whether its loss
+falls below and its load stays even.
 
     .venv/bin/python tests/convergence/experts.py [--steps 300] [--write docs/guides/mixture_of_experts.md]    # some 20 minutes on two cores
 
-mixtral's debug model (8 experts of 512, of which a token meets 2) with a bias that moves by 1e-2 or 1e-3 a step and without, and a Llama
-of the same blocks with a feed-forward of 1,024: but for the router (0.2 % of them) the same active parameters, the same tokens in the
-same order, AdamW. Exit code 1 when the mixture's loss is not below the dense one's, or an expert gets twice its share or more with the
-bias of 1e-2 once its first sixth is over.
+mixtral's debug model (8 experts of 512, of which a token uses 2) with a bias that moves by 1e-2 or 1e-3 a step and
+without, and a Llama of the same blocks with a feed-forward of 1,024: the same active parameters except the router (0.2
+%), the same tokens in the same order, AdamW. Exit code 1 when the mixture's loss is not below the dense one's, or, with
+the bias of 1e-2, an expert gets at least twice its share after the first sixth of the run.
 """
 
 import argparse
@@ -39,7 +39,7 @@ MIXTURES = [name for name in RUNS if name != "dense"]
 
 def run(flags, steps, folder):
     words = [TITAN, "train", *flags, *RECIPE, "--training.steps", steps, "--job.dump_folder", folder]
-    if "llama3" in flags:  # an option of mixtral's that the file sets
+    if "llama3" in flags:  # an option of mixtral that the file sets
         text = (ROOT / "train_configs/mixtral_debug.toml").read_text()
         config = pathlib.Path(folder) / "dense.toml"
         config.write_text("".join(line for line in text.splitlines(keepends=True) if "load_balance" not in line))
@@ -56,7 +56,8 @@ def mean_loss(lines, step):
 
 
 def greatest_load(lines, step):
-    """Of any expert of any layer, over even load, mean of the last steps up to `step`."""
+    """The largest load of any expert in any layer, relative to even load: the mean over the last
+    steps up to `step`."""
     chosen = [line for line in lines if f"{LOAD}0.moe/0" in line and step - LAST < line["step"] <= step]
     return max(sum(line[f"{LOAD}{layer}.moe/{expert}"] for line in chosen) / len(chosen)
                for layer in range(LAYERS) for expert in range(EXPERTS))

@@ -1,6 +1,7 @@
 """Judges the curves of convergence.py and writes its page and figures.
 
-What would be a failure, of the final loss (the mean over the last steps) and of the first steps, where rounding has not grown yet:
+Criteria for the final loss (the mean over the last steps), and for the first steps, where rounding errors are still
+small:
 """
 
 import io
@@ -11,10 +12,10 @@ import textwrap
 import cells
 
 EARLY_STEPS = 10
-EARLY = 1e-4            # largest distance of two layouts, or trainers, in the first steps in fp32; of other numbers it is shown only
-RELATIVE = 0.02         # largest distance of final losses of other numbers from those of fp32
-FLOOR = 0.005           # seeds that happen to lie closer together than this are taken to differ by it
-LEARNT = 1.0            # a run that learnt is at least so far below its first loss at the end
+EARLY = 1e-4            # largest difference of two layouts, or trainers, in the first steps in fp32; other dtypes are only shown
+RELATIVE = 0.02         # largest relative difference of final losses of other dtypes from fp32
+FLOOR = 0.005           # the least assumed spread, if seeds happen to lie closer together
+LEARNT = 1.0            # least difference between a run's first and final loss
 
 
 def final(cell, result):
@@ -26,7 +27,7 @@ def distances(result, reference):
 
 
 def reference_of(cell):
-    """The run that a cell is compared with: another trainer's, another layout's or other numbers' counterpart."""
+    """The run that a cell is compared with: the same by Titan, on one rank, or in fp32."""
     if cell.trainer != "Titan":
         return cell.but(trainer="Titan")
     if cell.layout != "1 rank":
@@ -66,7 +67,7 @@ def judge_distance(results, cell):
 
 
 def judge(results):
-    """What is to be said of each cell; what begins with FAILED is one."""
+    """Remarks on each cell; a remark that begins with FAILED is a failure."""
     verdicts = {}
     for cell, result in results.items():
         if "failed" in result:
@@ -118,7 +119,8 @@ def label(cell):
 
 
 def figure(path, model, results):
-    """Curves on the left; on the right how far each is from the one it is compared with. Seeds beyond the first are left out."""
+    """Curves on the left; on the right the distance of each from its reference. Leaves out all seeds except the
+    first."""
     import matplotlib
     import PIL.Image
     matplotlib.use("Agg")
@@ -148,7 +150,7 @@ def figure(path, model, results):
 
 
 def summary(results):
-    """The spread over seeds of each model: what distances are measured with."""
+    """The spread over seeds of each model, with which distances are compared."""
     lines = ["| model | steps | tokens a step | final loss of each seed | spread |", "|---|---:|---:|---|---:|"]
     for model in dict.fromkeys(cell.model for cell in results):
         plain = {cell.seed: final(cell, result) for cell, result in results.items()
@@ -161,7 +163,7 @@ def summary(results):
 
 
 def write(path, plan, results, verdicts):
-    """Fills in the page: its text stays, what stands between the marks is replaced."""
+    """Fills in the page: replaces the text between the marks and keeps the rest."""
     wanted = cells.PLANS[plan]()
     missing = [str(cell) for cell in wanted if cell not in results]
     programs = sorted({result["program"] for result in results.values()})

@@ -1,10 +1,11 @@
-"""A loss curve of torchtitan v0.2.2, from given weights on given texts. convergence.py runs it with a Python that has torchtitan.
+"""Prints a loss curve of torchtitan v0.2.2, from given weights on given texts. convergence.py runs it with a Python
+that has torchtitan.
 
     python torchtitan_curve.py JOB.json    # prints {"losses": [...], "norms": [...]}
 
-Its own model, converter of Hugging Face weights, optimizer, schedule, clipping, loss and, for bf16, sharding with mixed precision
-over a group of one. Its trainer wants a GPU, so the loop is written here. The tokens are made here from the texts by the tokenizers
-library and the rule of docs/guides/data.md.
+Uses torchtitan's own model, converter of Hugging Face weights, optimizer, schedule, clipping, loss and, for bf16,
+sharding with mixed precision over a group of one. torchtitan's trainer needs a GPU, so this script has the loop. It
+makes the tokens from the texts with the tokenizers library, by the rules of docs/guides/data.md.
 """
 
 import json
@@ -25,7 +26,8 @@ from torchtitan.models.llama3.model.state_dict_adapter import Llama3StateDictAda
 
 
 def windows(path, tokenizer, rows, seq_len):
-    """Batches of `rows` windows of seq_len + 1 tokens: document g belongs to row g mod rows, BOS and EOS around each."""
+    """Batches of `rows` sequences of seq_len + 1 tokens: document g belongs to row g mod rows, BOS and EOS around
+    each."""
     tokenizer = Tokenizer.from_file(tokenizer)
     end = tokenizer.token_to_id("<|end_of_text|>")
     streams = [[] for _ in range(rows)]
@@ -45,7 +47,7 @@ def build(job):
                                      max_seq_len=job["seq_len"])
     model = Transformer(arguments)
     with torch.no_grad():
-        model.init_weights()  # for the table of rotations; all weights come from the file
+        model.init_weights()  # for the rotary table; all weights come from the file
     weights = Llama3StateDictAdapter(arguments, None).from_hf(load_file(job["weights"]))
     missing = model.load_state_dict(weights, strict=False)
     assert not missing.unexpected_keys and all(key == "freqs_cis" for key in missing.missing_keys), missing
@@ -78,7 +80,7 @@ def main():
         norms.append(float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm))
     print(json.dumps({"losses": losses, "norms": norms}))
     sys.stdout.flush()
-    os._exit(0)  # a group of one needs no farewell
+    os._exit(0)  # a group of one needs no shutdown
 
 
 if __name__ == "__main__":

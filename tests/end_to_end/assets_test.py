@@ -1,5 +1,5 @@
-"""This version still reads files of Titan 0.1 (tests/assets/v0.1, made once by tests/assets/make_v0_1.py):
-checkpoints resume, each in its own layout and on one rank; every file of a run's folder has its reader; other software agrees."""
+"""This version still reads files of Titan 0.1 (tests/assets/v0.1, made once by tests/assets/make_v0_1.py): checkpoints
+resume, each in its own layout and on one rank; every file of a run's folder can be read; other software agrees."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ class AssetsTest(Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn(f"step {SAVED}", run.stderr + run.stdout)
         steps = {line["step"]: line for line in metrics(out)}
-        self.assertNotIn(SAVED, steps, "the run began anew")
+        self.assertNotIn(SAVED, steps, "the run started from scratch")
         return {str(step): steps[step]["loss_metrics/global_avg_loss"] for step in range(SAVED + 1, STEPS + 1)}
 
     def test_checkpoints_go_on_in_their_layout_and_on_one_rank(self):
@@ -47,7 +47,7 @@ class AssetsTest(Case):
                     found = self.resume(name, on, *words)
                     self.assertEqual(set(found), set(expected))
                     for step, loss in expected.items():
-                        # another CPU adds up in another order
+                        # other CPUs add in another order
                         self.assertAlmostEqual(found[step], loss, delta=2e-5 * loss)
 
     def test_checkpoints_are_whole_and_safetensors_reads_them(self):
@@ -88,7 +88,7 @@ class AssetsTest(Case):
         self.assertEqual(read.returncode, 0, read.stderr)
         with gzip.open(self.folder / "all.json.gz") as merged:
             self.assertGreater(len(json.load(merged)["traceEvents"]), 1000)
-        # files that are Titan's to write and others' to read
+        # files that Titan writes and other software reads
         with open(run / "memory_snapshot/iteration_4/rank0_memory_snapshot.pickle", "rb") as snapshot:
             self.assertIn("device_traces", pickle.load(snapshot))
         steps = {line["step"] for line in map(json.loads, (run / "metrics_rank_0.jsonl").read_text().splitlines())}

@@ -15,8 +15,9 @@ from installed import PREFIX, build_project, titan_installed, train_installed
 RECIPE = "experiments/attention_entropy/train.toml"
 NAME = "maintainers/attention_entropy"
 LAYERS = ("layers.0.attention", "layers.1.attention")
-ROWS, SEQ_LEN, STEPS = 4, 64, 3  # of the recipe, but for the steps
-# Layers that hide keys beside such that show all: a model's first and second one of either kind.
+ROWS, SEQ_LEN, STEPS = 4, 64, 3  # of the job, except the steps
+# Layers with windows or chunks between layers with full attention: a model's first and second
+# layer.
 SMALL = ["--training.seq_len", SEQ_LEN, "--training.local_batch_size", "2", "--training.global_batch_size", ROWS,
          "--metrics.no_enable_tensorboard", "--metrics.loggers", f"console,jsonl,{NAME}", "--lr_scheduler.warmup_steps", "2",
          "--model.dim", 64, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.moe_hidden_dim", 32, "--model.num_experts", 4]
@@ -26,7 +27,7 @@ CHUNKS = ["--job.config_file", "train_configs/llama4_debug.toml", *SMALL, "--mod
           "--model.every_n_layers_nope", 2, "--model.nope_layer_offset", 1, "--model.attention_chunk_size", 20,
           "--model.use_qk_norm", "--model.attn_temperature_tuning", "--model.floor_scale", 4]
 CORPUS, TOKENIZER = ROOT / "tests/assets/corpus/train.jsonl", ROOT / "tests/assets/tokenizer"
-# No update changes a weight: all steps have those of the export.
+# No update changes a weight, so all steps have the exported weights.
 STILL = ["--optimizer.lr", "1e-30"]
 WIDE = ["--training.dtype", "float64"]
 PLUGINS = None
@@ -78,7 +79,7 @@ class AttentionEntropyTest(Case):
 
     def assert_equals_transformers(self, name, **recipe):
         learnt = self.run_it(1, "--optimizer.lr", "3e-2", "--checkpoint.enable", "--checkpoint.interval", "30", name=f"{name}_learnt",
-                             steps=30, **recipe) / "checkpoint/step-30"  # attention that has learnt to choose
+                             steps=30, **recipe) / "checkpoint/step-30"  # attention with trained weights
         out = self.run_it(1, *STILL, "--checkpoint.enable", "--checkpoint.initial_load_path", learnt, name=name, **recipe)
         export = self.folder / f"{name}_export"
         run = titan_installed("convert", "to-hf", learnt, export)
@@ -88,7 +89,7 @@ class AttentionEntropyTest(Case):
         self.assertEqual(referee.returncode, 0, referee.stderr)
         expected = dict(enumerate(json.loads(referee.stdout), 1))
         print(f"{name}: entropies by transformers: {expected}, by the logger: {seen(out)}", flush=True)
-        for place in range(len(LAYERS)):  # other tokens would be seen: ten times what is allowed below
+        for place in range(len(LAYERS)):  # other tokens would show: steps differ by ten times the tolerance
             self.assertGreater(abs(expected[1][place] - expected[2][place]), 1e-4)
         self.assert_near(seen(out), expected, 1e-5)
 
@@ -102,7 +103,7 @@ class AttentionEntropyTest(Case):
         self.assert_equals_transformers("chunks", recipe=CHUNKS)
 
     def test_layouts_see_the_same_windows_and_sinks(self):
-        """Tensor parallelism cuts sinks with the heads, and documents hide keys too."""
+        """Tensor parallelism shards sinks with the heads, and documents hide keys too."""
         for name, arguments in (("rows", []), ("documents", ["--model.attn_type", "flex"])):
             expected = seen(self.run_it(1, *WIDE, *arguments, name=name, recipe=WINDOWS_AND_SINKS))
             found = self.run_it(2, *WIDE, *arguments, "--parallelism.tensor_parallel_degree", "2", name=f"{name}_tp",

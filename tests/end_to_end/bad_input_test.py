@@ -16,7 +16,7 @@ def documents(*texts):
 
 class ConfigurationTest(Case):
     def refused(self, text, *parts, arguments=(), code=2):
-        """Trains the debug recipe with sections replaced by `text`; the run must not start."""
+        """Trains the debug job with sections replaced by `text`; the run must not start."""
         file = self.write("train.toml", text)
         run = self.train(*arguments, config=["--job.config_file", file], code=code)
         self.assert_holds(run.stderr, *parts)
@@ -281,7 +281,7 @@ class FolderTest(Case):
         self.assertEqual(blocker.read_text(), "in the way")
 
     def test_a_place_that_takes_no_folder_is_named(self):
-        # the superuser may write everywhere else
+        # root may write anywhere else
         run = self.train(out="/proc/titan_out", code=1)
         self.assert_holds(run.stderr, "cannot make the folder '/proc/titan_out'", "job.dump_folder")
 

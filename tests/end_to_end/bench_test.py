@@ -9,7 +9,7 @@ from harness import Case, titan
 
 JOB = ["--job.config_file", harness.DEBUG_CONFIG, "--training.seq_len", "64"]
 
-# A program that trains nothing: it tells steps, and figures that differ from call to call.
+# A program that does not train: it reports steps, and figures that differ between calls.
 OTHER = """
 import json, os, pathlib, sys
 calls = pathlib.Path(sys.argv[1])
@@ -40,18 +40,19 @@ class BenchTest(Case):
         times = [line["time_metrics/end_to_end(s)"] for line in lines]
         self.assertEqual(figures["step_seconds"]["all"], times)
         self.assertEqual(figures["step_seconds"]["median"], statistics.median(times))
-        # of 7 values: from the smallest to the largest
+        # with 7 values the interval is from the smallest to the largest
         self.assertEqual([figures["step_seconds"]["low"], figures["step_seconds"]["high"]], [min(times), max(times)])
         self.assertEqual((figures["ranks"], figures["tokens_per_step"]), (2, 2 * 2 * 64))
         self.assertAlmostEqual(figures["tokens_per_second"], 256 / statistics.median(times))
-        self.assertIsNone(figures["mfu"]["full_attention"])  # nobody knows a CPU's peak
+        self.assertIsNone(figures["mfu"]["full_attention"])  # the peak of a CPU is unknown
         flops = figures["flops_per_token"]
         self.assertLess(flops["causal_half"], flops["full_attention"])
         self.assertAlmostEqual(figures["share_of_gemm"]["full_attention"],
                                flops["full_attention"] * figures["tokens_per_second"] / figures["gemm_flops"])
         self.assertLess(0, figures["to_first_step"])
         self.assertLess(figures["to_first_step"], figures["to_first_step_end"])
-        # what a rank sent by operation is what it told the loggers in sum, up to the logged losses
+        # the bytes that a rank sent by operation add up to the logged sum, except for the logged
+        # losses
         traffic = figures["traffic"]
         sent = sum(row["bytes"] for row in traffic["by_operation"])
         logged = next(line for line in lines if line["step"] == traffic["step"])["comm_metrics/sent_per_step(MiB)"] * 2**20
@@ -59,7 +60,7 @@ class BenchTest(Case):
         self.assertEqual({(row["group"], row["operation"]) for row in traffic["by_operation"] if row["bytes"] > 1000},
                          {("fsdp", "all_gather"), ("fsdp", "reduce_scatter")})
         self.assertGreater(figures["cpu_per_step"]["cpu_seconds"], 0)
-        self.assertIn("fsdp", run.stderr)  # for people, beside the JSON
+        self.assertIn("fsdp", run.stderr)  # for people, in addition to the JSON
 
     def test_two_sides_take_turns(self):
         other = self.write("other.py", OTHER)

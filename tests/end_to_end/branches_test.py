@@ -46,7 +46,8 @@ class BranchesCase(CheckpointCase):
 class RestartTest(BranchesCase):
     """Options that begin a branch are applied once."""
 
-    # the 16th step of each process: a run that always went back to step 10 would never pass step 26
+    # every process is killed at its 16th step, so a run that always restarted at step 10 would
+    # never pass step 26
     KILLED = ["--plugins.paths", FAULTS, "--parallelism.further", "test/fault", "--parallelism.test/fault.rank=1",
               "--parallelism.test/fault.kind=kill", "--parallelism.test/fault.step=16"]
 
@@ -123,7 +124,7 @@ class StaleBranchTest(BranchesCase):
                           "as branch 1")
         self.assertEqual(self.steps_in(), [10, 20, 30, 40, 50, 60])
         kept, = (self.out / "earlier").iterdir()
-        self.assertEqual(compared(kept), old)  # the steps after 10 of the branch before
+        self.assertEqual(compared(kept), old)  # the steps after 10 of the earlier branch
         inspected = subprocess.run([TITAN, "inspect", self.out / "checkpoint"], capture_output=True, text=True, check=True).stdout
         self.assertRegex(inspected, r"(?m)^ *20 .*newest complete, branch 1$")
 
@@ -131,7 +132,7 @@ class StaleBranchTest(BranchesCase):
         self.assertEqual(self.resumed_steps(again.stderr), [20])
         self.assert_holds(again.stderr, "step-60' and 3 more (steps 30, 40, 50, 60) belong to an earlier branch")
         self.assertNotIn("begins", again.stderr)
-        self.assertEqual(self.steps_in(), [30, 40, 50, 60])  # of branch 1 the newest two, and the older branch beyond them
+        self.assertEqual(self.steps_in(), [30, 40, 50, 60])  # the newest two of branch 1, and the later ones of the older branch
         self.assertEqual({step: self.lineage(step)["branch"] for step in self.steps_in()}, {30: 1, 40: 1, 50: 0, 60: 0})
         self.assertEqual(self.lineage(40)["parent"]["step"], 10)
 

@@ -13,7 +13,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def require():
-    """Exits with a message that says what is missing and how to install it."""
+    """Exits with a message that names the missing parts and how to install them."""
     if CHROMIUM is None:
         raise SystemExit("error: no browser: neither chromium nor google-chrome is on PATH; install it: apt-get install chromium")
     try:

@@ -22,7 +22,7 @@ FAMILIES = ["meta-llama-Llama-3.1-8B-Instruct", "meta-llama-Llama-3.3-70B-Instru
             "google-gemma-2-2b-it", "mistralai-Mistral-Nemo-Instruct-2407", "microsoft-Phi-3.5-mini-instruct", "deepseek-ai-DeepSeek-V3.1",
             "openai-gpt-oss-120b", "ibm-granite-granite-4.0", "Kimi-K2-Instruct", "HuggingFaceTB-SmolLM3-3B"]
 DATE = "2026-07-26"
-# What templates spell that is a token of its own in their models.
+# Texts in templates that are single tokens of their models.
 SPELLED = re.compile(r"<[|｜][^|｜<>{}'\"\n]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?(?:think|tool_call|s)>")
 
 
@@ -41,7 +41,7 @@ def rendered(tokenizer, conversation, prompt):
     known = {name: value for name, value in conversation.items() if name != "messages"}
     try:
         text = tokenizer.apply_chat_template(conversation["messages"], add_generation_prompt=prompt, tokenize=False, **known)
-    except Exception:  # of Jinja2, of Python, of the template
+    except Exception:  # errors of Jinja2, of Python, of the template
         return None
     return {"text": text, "ids": tokenizer.encode(text, add_special_tokens=False)}
 

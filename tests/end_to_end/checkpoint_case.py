@@ -1,6 +1,5 @@
-"""A small recipe that saves checkpoints, and checks of them with other software: safetensors reads every file, xxhash
-hashes it. Used by
-checkpoint_{readers,faults,damage,kills}_test.py."""
+"""A small job that saves checkpoints, and checks of them with other software: safetensors reads every file, xxhash
+hashes it. Used by checkpoint_{readers,faults,damage,kills}_test.py."""
 
 import contextlib
 import json
@@ -20,7 +19,7 @@ from safetensors.torch import load_file
 from harness import HANG, ROOT, TINY, TITAN
 from ranks_test import RanksCase, bare_environment
 
-# Some 5 MB of state; no warning about a schedule that is cut.
+# About 5 MB of state; no warning about a truncated schedule.
 SMALL = [*TINY, "--model.dim", "64", "--model.n_layers", "2", "--model.n_heads", "4", "--model.n_kv_heads", "2",
          "--training.local_batch_size", "1", "--training.global_batch_size", "4", "--metrics.no_enable_tensorboard",
          "--metrics.log_freq", "1", "--lr_scheduler.warmup_steps", "2", "--lr_scheduler.decay_ratio", "0",
@@ -72,7 +71,7 @@ def with_own_hash(text):
 
 
 def write_manifest(folder, manifest):
-    """Writes the manifest with the right hash of its own."""
+    """Writes the manifest with the right hash of itself."""
     text = json.dumps({name: value for name, value in manifest.items() if name != "xxh3_128"} | {"xxh3_128": 32 * "0"}, indent=1)
     (folder / "manifest.json").write_text(with_own_hash(text))
 
@@ -168,7 +167,7 @@ class Live:
 
     @contextlib.contextmanager
     def held(self):
-        """Stops the run meanwhile, so that actions of the test are atomic for it. For runs of one process."""
+        """Pauses the run, so that actions of the test are atomic for it. For runs of one process."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # until its last thread has stopped
         try:
@@ -182,7 +181,7 @@ class Live:
 
 
 class CheckpointCase(RanksCase):
-    """Runs of the small recipe in `self.out`, with checkpoints in `self.saved`."""
+    """Runs of the small job in `self.out`, with checkpoints in `self.saved`."""
 
     def setUp(self):
         super().setUp()
@@ -204,7 +203,8 @@ class CheckpointCase(RanksCase):
         return run
 
     def assert_sound(self, folder=None):
-        """Checks that every complete checkpoint holds what was written. Returns the checkpoints."""
+        """Checks that every complete checkpoint holds the bytes that were written. Returns the
+        checkpoints."""
         found = complete_steps(folder or self.saved)
         for path in found.values():
             self.assertEqual(damage(path), [])

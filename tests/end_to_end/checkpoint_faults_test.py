@@ -85,7 +85,7 @@ class SaveFaultsTest(ReadOnlyCase):
         for mode in ("disabled", "async"):
             with self.subTest(mode):
                 self.out = self.folder / mode
-                # ulimit counts in 512 or in 1,024 bytes
+                # ulimit counts in units of 512 or of 1,024 bytes
                 script = self.write("limited", '#!/bin/sh\n[ "$RANK" = 1 ] && ulimit -S -f 1000\nexec "$@"\n')
                 script.chmod(0o755)
                 train = self.arguments(*EVERY_STEP, "--checkpoint.async_mode", mode, "--parallelism.data_parallel_shard_degree", 2)
@@ -105,7 +105,7 @@ class SaveFaultsTest(ReadOnlyCase):
         self.saved.unlink()
         with self.subTest("in mid-run, async"), Live(self, self.command(1, *ENDLESS, *EVERY_STEP, *ASYNC)) as live:
             self.wait_for_saves(live, 1)
-            with live.held():  # else the run makes the folder anew in between
+            with live.held():  # otherwise the run would create the folder again in between
                 self.saved.rename(self.folder / "moved")
                 self.saved.write_text("mine")
             live.wait_until(lambda: f"cannot create the checkpoint's folder '{self.saved}" in live.errors())
@@ -140,7 +140,7 @@ class SaveFaultsTest(ReadOnlyCase):
             """In one step: the rest of a folder that is removed file by file could still be completed."""
             for path in self.saved.glob("step-*"):
                 if not (path / "manifest.json").exists():
-                    with contextlib.suppress(FileNotFoundError):  # the run has removed it itself
+                    with contextlib.suppress(FileNotFoundError):  # the run may remove it at the same time
                         path.rename(pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / path.name)
         for mode in ("disabled", "async"):
             self.out = self.folder / mode

@@ -32,7 +32,7 @@ FSDP = ["--parallelism.data_parallel_shard_degree", "2"]
 def children(pid):
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # a thread that ended meanwhile
+        with contextlib.suppress(OSError):  # a thread that has ended meanwhile
             found += map(int, (task / "children").read_text().split())
     return found
 
@@ -66,9 +66,9 @@ class KillTest(CheckpointCase):
             live.wait_until(lambda: self.folders() - there)
             wanted = newest + self.draw.randrange(4)
             live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= wanted and
-                            self.resumed_after(live.errors()) == newest)  # what a launcher has not passed on dies with it
+                            self.resumed_after(live.errors()) == newest)  # output that the launcher has not passed on would be lost
             time.sleep(self.draw.uniform(0, 0.2))
-            # the launcher takes its ranks along
+            # killing the launcher also kills its ranks
             victims = [live.process.pid] if ranks == 1 else self.draw.choice([[live.process.pid], *([pid] for pid in children(
                 live.process.pid))])
             os.kill(victims[0], signal.SIGKILL)
@@ -139,7 +139,8 @@ class KillTest(CheckpointCase):
                 kept = {int(path.parent.name.split("-")[-1]): json.loads(path.read_text())["lineage"]["branch"]
                         for path in sorted(self.saved.glob("*step-*/manifest.json"))}
                 self.assertLessEqual({2, 4, 6}, set(kept))
-                # a version that was put aside comes back where the second was never completed; the newer branch is continued
+                # a version that was moved aside is restored if the second was never completed; the newer branch
+                # continues
                 newest = max(step for step, branch in kept.items() if branch == max(kept.values()))
                 run = self.run_ranks(1, "--training.steps", newest + 2, "--checkpoint.interval", 2)
                 self.assertEqual(self.resumed_after(run.stderr), newest)
@@ -194,7 +195,7 @@ class ElasticTest(UndisturbedCase):
     """One of two ranks dies, twice; each time the launcher restarts the group, which resumes."""
 
     STEPS, INTERVAL = 200, 7
-    DEATHS = ((12, 7, 1), (33, 14, 0))  # from which step on, when which checkpoint is complete at least, and which rank
+    DEATHS = ((12, 7, 1), (33, 14, 0))  # for each death: the step from which the rank dies, the checkpoint that is complete by then, and the rank
 
     def ranks_below(self, pid):
         found = {}

@@ -27,7 +27,7 @@ class MountTest(ReadOnlyCase):
     """While a run saves after each step."""
 
     def in_mount_namespace(self, mount, arguments, code):
-        """Runs the recipe after `mount`, and keeps its files in `self.folder / "kept"`. Returns standard error."""
+        """Runs the job after `mount`, and keeps its files in `self.folder / "kept"`. Returns standard error."""
         script = (f"{mount}\n{shlex.join(map(str, self.command(1, *arguments)))}\ncode=$?\n"
                   f"cp -r {shlex.quote(str(self.saved))} {shlex.quote(str(self.folder / 'kept'))}\nexit $code")
         run = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script], cwd=ROOT, env=bare_environment(),
@@ -48,7 +48,7 @@ class MountTest(ReadOnlyCase):
                 self.assertEqual(list(self.assert_sound(kept)), [1, 2])
                 self.assertEqual(sorted(path.name for path in kept.iterdir()), ["step-1", "step-2"])
                 self.assertEqual(metrics(self.out)[-1]["step"], 5 if mode == "async" else 3)
-                if mode == "async":  # every interval tried again, and the last one counts
+                if mode == "async":  # every interval tries again, and the last attempt decides
                     for step in (3, 4, 5):
                         self.assertIn(f"the checkpoint of step {step} could not be written", said)
                     self.assertIn("the last checkpoint is not complete", said)

@@ -35,7 +35,7 @@ TRAINED_LOSS = 1e-5  # after one and two updates
 ROWS, SEQ_LEN, STEPS = 4, 64, 3
 LAYOUTS = {"one rank": (1, []),
            "fsdp 2 x tp 2": (4, ["--parallelism.data_parallel_shard_degree", "2", "--parallelism.tensor_parallel_degree", "2"])}
-# So small that no update changes a weight: the weights of all layouts are the initial ones, to the bit.
+# So small that no update changes a weight: the weights of all layouts are bitwise the initial ones.
 STILL = ["--optimizer.lr", "1e-30"]
 
 
@@ -113,7 +113,7 @@ class ReadersCase(CheckpointCase):
 
 
 class TorchTest(ReadersCase):
-    """torch.distributed.checkpoint, and safetensors alone."""
+    """torch.distributed.checkpoint, and safetensors without it."""
 
     def each(self):
         for name in LAYOUTS:
@@ -122,7 +122,7 @@ class TorchTest(ReadersCase):
 
     def test_safetensors_reads_every_file(self):
         for folder in self.each():
-            self.assertEqual(damage(folder), [])  # opens, reads and hashes all of it
+            self.assertEqual(damage(folder), [])  # opens, reads and hashes all files
             for path in sorted(folder.glob("*.safetensors")):
                 whole = load_file(path)
                 with safe_open(path, "pt") as file:
@@ -146,7 +146,7 @@ class TorchTest(ReadersCase):
     def test_what_it_loads_is_the_same_from_either_layout(self):
         one, four = (whole_state(checkpoints()[name]) for name in LAYOUTS)
         self.assertEqual(sorted(one), sorted(four))
-        self.assertGreater(len(pieces(checkpoints()["fsdp 2 x tp 2"])), 2 * len(four))  # they were cut
+        self.assertGreater(len(pieces(checkpoints()["fsdp 2 x tp 2"])), 2 * len(four))  # they were sharded
         initial = [json.loads(line) for line in fingerprints(checkpoints()["one rank"].parents[1]).splitlines()]
         initial = {line["parameter"]: line["xxh3"] for line in initial if "parameter" in line}
         self.assertEqual(sorted(initial), sorted(name for name in one if not name.startswith("optim.")))
@@ -156,7 +156,7 @@ class TorchTest(ReadersCase):
                 self.assertTrue(torch.equal(tensor, four[name]), name)
             elif name.startswith("optim.step."):
                 self.assertEqual((tensor.tolist(), four[name].tolist()), ([STEPS], [STEPS]), name)
-            else:  # sums of gradients in another order
+            else:  # gradients are summed in another order
                 error = (tensor - four[name]).norm() / tensor.norm()
                 self.assertLess(error, 1e-5, name)
 
@@ -285,7 +285,7 @@ class ImportTest(ReadersCase):
         theirs, norms = self.train_by_torch(model)
         lines = metrics(self.out)
         self.assertEqual(len(lines), STEPS)
-        self.assertGreater(abs(theirs[2] - theirs[1]), 100 * TRAINED_LOSS)  # a difference would be seen
+        self.assertGreater(abs(theirs[2] - theirs[1]), 100 * TRAINED_LOSS)  # large enough that a difference would show
         for step, line in enumerate(lines):
             limit = LOSS if step == 0 else TRAINED_LOSS
             self.assert_near(line["loss_metrics/global_avg_loss"], theirs[step], limit, f"loss of step {step + 1}")

@@ -127,7 +127,7 @@ class ResumeTest(CheckpointCase):
         theirs, ours = compared(folder), compared(self.out)
         self.assertEqual(sorted(ours), list(range(11, 21)))
         for step, values in ours.items():
-            average, _, *others, seen = values  # the largest loss of a rank is another one where ranks have other rows
+            average, _, *others, seen = values  # the largest loss of a rank differs where ranks have other rows
             numpy.testing.assert_allclose((average, *others), (theirs[step][0], *theirs[step][2:4]), rtol=1e-4)
             self.assertEqual(seen, theirs[step][4])
         self.assertEqual({step: tokens(folder)[step] for step in range(11, 21)}, tokens(self.out))
@@ -183,7 +183,7 @@ class KeysTest(CheckpointCase):
         run = self.run_ranks(1, *steps(6), "--checkpoint.interval", "2", "--checkpoint.load_step", "2")
         self.assert_holds(run.stderr, "resumed after step 2", "step-6' and 1 more (steps 4, 6) belong to an earlier branch")
         self.assertEqual(self.losses(), before)
-        self.assertEqual(self.steps_in(), [2, 4, 6])  # written anew, nothing left aside
+        self.assertEqual(self.steps_in(), [2, 4, 6])  # saved again, and nothing was left moved aside
         self.assertEqual([path.name for path in (self.out / "checkpoint").glob("replaced-*")], [])
         run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "3", code=2)
         self.assert_holds(run.stderr, "checkpoint.load_step = 3 is not in", "there are: 2, 4, 6")
@@ -191,7 +191,7 @@ class KeysTest(CheckpointCase):
     def test_after_going_back_the_new_checkpoints_are_kept(self):
         self.run_ranks(1, *steps(8), "--checkpoint.interval", "2", "--checkpoint.keep_latest_k", "0")
         self.run_ranks(1, *steps(6), "--checkpoint.interval", "1", "--checkpoint.load_step", "2", "--checkpoint.keep_latest_k", "2")
-        self.assertEqual(self.steps_in(), [5, 6, 8])  # 8 is of the time before: nobody asked to remove it
+        self.assertEqual(self.steps_in(), [5, 6, 8])  # 8 is older than this run, which does not remove it
 
     def test_exclude_from_loading(self):
         self.run_ranks(1, *steps(4), "--checkpoint.interval", "2")
@@ -206,7 +206,7 @@ class KeysTest(CheckpointCase):
             return {step: lines[step][0] for step in lines}, {step: lines[step][3] for step in lines}, tokens(out), out
 
         loss, lr, read, out = resumed("dataloader")
-        self.assertEqual(read[3], seen[1])  # from the beginning, though it is step 3
+        self.assertEqual(read[3], seen[1])  # data from the beginning, although this is step 3
         self.assertEqual(sorted(loss), [1, 2, 3, 4])
         loss, lr, read, out = resumed("optimizer")
         self.assertEqual(read[3], seen[3])
@@ -223,12 +223,12 @@ class KeysTest(CheckpointCase):
     def test_a_seed_checkpoint_starts_every_layout_alike(self):
         run = self.run_ranks(1, "--checkpoint.create_seed_checkpoint", "--training.steps", "2")
         self.assertEqual(self.steps_in(), [0])
-        self.assertEqual(run.stdout, "")  # nothing was trained
+        self.assertEqual(run.stdout, "")  # no step was trained
         self.assertEqual(self.manifest(0)["contents"], "weights")
         other = self.folder / "other"
         (other / "checkpoint").mkdir(parents=True)
         subprocess.run(["cp", "-r", self.out / "checkpoint/step-0", other / "checkpoint"], check=True)
-        self.run_ranks(2, "--training.steps", "2", "--debug.seed", "8", out=other)  # other initial values, were they drawn
+        self.run_ranks(2, "--training.steps", "2", "--debug.seed", "8", out=other)  # the seed would give other initial values
         stored = state(self.out / "checkpoint/step-0")
         lines = [json.loads(line) for line in fingerprints(other).splitlines()]
         for line in lines:
@@ -247,12 +247,12 @@ class KeysTest(CheckpointCase):
         import torch
         half = load_torch(self.out / "checkpoint/step-4/weights-rank-00000.safetensors")
         self.assertEqual({tensor.dtype for tensor in half.values()}, {torch.bfloat16})
-        # the same run with everything kept: the stored weights are its weights, rounded to nearest
+        # the same run with full checkpoints: the stored weights are its weights, rounded to nearest
         full = self.folder / "full"
         self.run_ranks(1, *steps(4), "--checkpoint.interval", "2", out=full)
         for name, tensor in load_torch(full / "checkpoint/step-4/weights-rank-00000.safetensors").items():
             self.assertTrue(torch.equal(tensor.to(torch.bfloat16), half[name]), name)
-        # done is done; more steps go on from the last full one
+        # a finished run has nothing to do; more steps continue from the last full checkpoint
         run = self.run_ranks(1, *steps(4), "--checkpoint.interval", "2", "--checkpoint.last_save_model_only")
         self.assertIn("nothing is left to do", run.stderr)
         for flags, expected in ((["--training.dataset_path", self.folder / "none"], "training.dataset_path: there is nothing at"),
@@ -262,7 +262,7 @@ class KeysTest(CheckpointCase):
             self.assertNotIn("nothing is left to do", run.stderr)
         run = self.run_ranks(1, *steps(6), "--checkpoint.interval", "2")
         self.assert_holds(run.stderr, "step-4' holds weights only; the run continues from", "resumed after step 2")
-        run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "4", code=0)  # rewritten in full by the run above
+        run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "4", code=0)  # saved in full by the run above
         self.assertIn("resumed after step 4", run.stderr)
 
     def test_initial_load_path_gives_weights_or_everything_and_the_own_folder_wins(self):
@@ -306,7 +306,7 @@ class KeysTest(CheckpointCase):
         sgd = self.write("sgd.toml", re.sub(r"(?m)^(eps|lr) = .*\n", "", (ROOT / DEBUG_CONFIG).read_text()))
         run = self.run_ranks(1, *steps(4), "--optimizer.name", "SGD", "--optimizer.momentum", "0.9", code=1, config=sgd)
         self.assert_holds(run.stderr, "optim.momentum_buffer.", "is missing", 'exclude_from_loading = ["optimizer"]')
-        # what is stored and belongs to nobody is not left behind in silence, by no rank of a pipeline either
+        # stored states that no rank uses are an error, also in a pipeline
         for ranks in (1, 2):
             pipeline = ["--parallelism.pipeline_parallel_degree", ranks, "--training.local_batch_size", "4"]
             run = self.run_ranks(ranks, *steps(4), *pipeline, "--optimizer.name", "Lion", code=1, config=sgd)
@@ -345,7 +345,7 @@ class KeysTest(CheckpointCase):
         shutil.copy(path, own)
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", own, out=self.folder / "a")
         self.assert_holds(run.stderr, "started with the weights of", "has no manifest.json: settings that tensor shapes do not reveal")
-        save_file(load_file(path), silent / "weights.safetensors", metadata={"format": "pt"})  # as torchtitan's would look
+        save_file(load_file(path), silent / "weights.safetensors", metadata={"format": "pt"})  # like a file of torchtitan
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, out=self.folder / "b", code=2)
         self.assert_holds(run.stderr, "does not state the naming convention of its weights", "weights.safetensors", "titan convert from-torchtitan-names")
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, "--checkpoint.take_on_trust", "row_order",

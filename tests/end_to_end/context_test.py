@@ -1,5 +1,6 @@
-"""Context parallelism: losses, held-out losses and documents are those of one rank for every way of exchanging keys; what cannot be cut is
-reported before anything starts; a rank that fails ends the others; and the memory of activations falls with the ranks."""
+"""Context parallelism: losses, held-out losses and documents are those of one rank for every way of exchanging keys;
+lengths that cannot be sharded are reported before anything starts; a rank that fails ends the others; and the memory of
+activations falls with the ranks."""
 
 import json
 import re
@@ -60,8 +61,8 @@ class TrainingTest(ValidationCase):
                     self.assertAlmostEqual(values[figure], seen["one"][step][figure], delta=2e-5, msg=f"{name}, step {step}")
 
     def test_documents_stay_apart_and_cuts_need_not_fall_on_their_ends(self):
-        """Documents have odd lengths, so that hardly any ends where a rank's part does. The losses of one rank are compared with
-        those of transformers elsewhere."""
+        """Documents have odd lengths, so that hardly any document ends at a rank's border. The losses of one rank are
+        compared with those of transformers elsewhere."""
         short = self.folder / "short.jsonl"
         short.write_text("".join(json.dumps({"text": " ".join(text.split()[:3 + 5 * number % 17])}) + "\n"
                                  for number, text in enumerate(texts_of(CORPUS / "train.jsonl")[:400])))
@@ -134,7 +135,7 @@ class MemoryTest(ValidationCase):
                 self.assertGreater(one, 2**30)
                 for ranks, grown in ((4, four), (8, eight)):
                     self.assertAlmostEqual(grown * ranks / (2 * two), 1, delta=0.02)
-                # one rank's own attention keeps a little more
+                # attention on one rank keeps a little more
                 self.assertLess(2 * two / one, 1.02)
                 self.assertGreater(2 * two / one, 0.85)
 

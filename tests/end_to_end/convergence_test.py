@@ -108,7 +108,7 @@ class Runs(harness.Case):
         self.assertTrue(1000 < picture.stat().st_size < 100_000)
 
         self.assertEqual(self.script(*self.ONLY, "--complete").returncode, 1)
-        # a run that went another way
+        # a run that diverged
         path = self.folder / "curves" / cells.Cell("tiny", layout="FSDP 2").file
         path.write_text(path.read_text().replace('"losses": [8.', '"losses": [9.'))
         judged = self.script(*self.ONLY)

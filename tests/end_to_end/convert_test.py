@@ -120,7 +120,8 @@ class ConvertCase(Case):
             self.assertTrue(torch.equal(found[name], tensor), name)
 
     def assert_same_model(self, model, folder):
-        """What transformers loads from `folder` is `model`: every bit, every logit, every setting."""
+        """The model that transformers loads from `folder` equals `model`: every bit, every logit,
+        every setting."""
         again = load(folder, model.dtype)
         self.assert_same_tensors(dict(again.state_dict()), dict(model.state_dict()))
         self.assertTrue(torch.equal(logits(again), logits(model)))
@@ -243,11 +244,11 @@ class OtherNamesTest(ConvertCase):
         save_file(weights | {"rope.freqs": torch.ones(8)}, self.folder / "meta" / "consolidated.00.safetensors")
         changed = [name for name, weight in weights.items()
                    if not torch.equal(weight, {to_ours(k): v for k, v in model.state_dict().items()}[name])]
-        self.assertEqual(len(changed), 2 * LAYERS)  # wq and wk: the test would see a missing permutation
+        self.assertEqual(len(changed), 2 * LAYERS)  # wq and wk: a missing permutation would show
         self.judge(model, "from-meta-names", self.folder / "meta")
 
     def test_metas_files_for_several_gpus(self):
-        for embedding_dim in (0, 1):  # Llama 3 cuts the embedding by rows, Llama 2 by columns
+        for embedding_dim in (0, 1):  # Llama 3 shards the embedding by rows, Llama 2 by columns
             model = make_model()
             folder = self.folder / f"meta_{embedding_dim}"
             folder.mkdir()
@@ -417,7 +418,7 @@ class InterruptedTest(ConvertCase):
                 text += said.read()
             if run.returncode == 0 and kills >= 2:
                 return text
-            if run.returncode == 0:  # done before it could be killed: once more from the start
+            if run.returncode == 0:  # finished before it could be killed: start again
                 shutil.rmtree(out)
                 text, kills = "", 0
                 continue
@@ -463,7 +464,7 @@ class MemoryTest(ConvertCase):
              "--model.ffn_dim_multiplier", 1.5]
     LARGEST_MIB = 64
 
-    # Of a small process, whose own size does not hide its child's.
+    # Runs the command as a child of a small process, whose own size does not hide the child's.
     PARENT = ("import resource, subprocess, sys\n"
               "code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"

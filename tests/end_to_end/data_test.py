@@ -40,7 +40,7 @@ class DataCase(CheckpointCase):
         return self.write(name, "".join(json.dumps({"text": text}) + "\n" for text in documents))
 
     def run_in(self, name, ranks, *arguments, **options):
-        """Losses and tokens of a run in a folder of its own."""
+        """Losses and tokens of a run in a separate folder."""
         self.out = self.folder / name.replace(" ", "_")
         self.run_ranks(ranks, *arguments, **options)
         return losses(self.out), tokens_by_step(self.out)
@@ -57,7 +57,7 @@ class SourcesTest(DataCase):
         yield "jsonl without an index", ["--training.dataset", "jsonl", "--training.dataset_path", plain,
                                          "--dataset.jsonl.no_index"]
         halves = [b"".join(gzip.compress(line.encode()) for line in part) for part in (lines[:170], lines[170:])]
-        for number, half in enumerate(halves):  # two shards, a member for each line
+        for number, half in enumerate(halves):  # two shards, one member per line
             self.write(f"c4/c4-train.{number:05}-of-00002.json.gz", half)
         yield "c4", ["--training.dataset", "c4", "--training.dataset_path", self.folder / "c4"]
         frames = zstandard.ZstdCompressor().compress("".join(lines[:100]).encode())
@@ -115,7 +115,7 @@ class ResumeTest(DataCase):
 
     @thorough
     def test_4_ranks_then_2_then_8_over_the_end_of_epochs(self):
-        data = self.jsonl(texts()[:9])  # some 40 windows: several epochs pass
+        data = self.jsonl(texts()[:9])  # about 40 sequences, so several epochs pass
         big = ["--training.dataset_path", data, "--training.global_batch_size", "8", "--training.steps", "12"]
         for name, flags in {"in order": [], "shuffled": ["--data.shuffle"], "best fit": ["--data.packing", "best_fit"]}.items():
             with self.subTest(name):
@@ -233,7 +233,7 @@ class FailureTest(DataCase):
 
     def test_a_broken_record_ends_both_ranks_with_its_place(self):
         documents = [json.dumps({"text": text}) for text in texts()[:200]]
-        documents[61] = documents[61][:-5]  # read by row 1 of 4, some steps on
+        documents[61] = documents[61][:-5]  # read by row 1 of 4, a few steps later
         data = self.write("data.jsonl", "\n".join(documents) + "\n")
         run = self.run_ranks(2, "--training.dataset_path", data, "--training.steps", "1000", *self.UNTIMED, code=1)
         self.assert_holds(run.stderr, "data.jsonl:62", "source 'jsonl'")

@@ -10,7 +10,7 @@ RECIPE = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "32", "--trai
           "--training.local_batch_size", "2", "--parallelism.pipeline_parallel_microbatch_size", "1", "--metrics.log_freq", "1",
           "--metrics.no_enable_tensorboard", "--debug.seed", "1", "--lr_scheduler.warmup_steps", "1"]
 TRACED = ["--debug.trace_tensors", "*", "--debug.fingerprints"]
-# of the layers' 42 products all but one stay as they are
+# all but one of the layers' 42 linear layers stay unchanged
 ONE_LAYER_IN_FLOAT8 = ["--model.converters", "quantize.linear.float8", "--quantize.linear.float8.emulate",
                        "--quantize.linear.float8.filter_fqns", "attention,w1,w3,layers.0,layers.1,layers.3,layers.4,layers.5"]
 

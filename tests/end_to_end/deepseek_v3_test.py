@@ -144,7 +144,7 @@ class ExchangeTest(Case):
                 expected, found = weights_of(folder), weights_of(step)
                 self.assertEqual(sorted(found), sorted(expected))
                 moved = [name for name in expected if not torch.equal(found[name], expected[name])]
-                # a step moves the biases of the choice whatever the learning rate is
+                # a step moves the biases of the router at any learning rate
                 self.assertEqual(moved, [name for name in expected if name.endswith("e_score_correction_bias")])
                 for name in moved:
                     torch.testing.assert_close(found[name], expected[name], rtol=0, atol=2.1e-3)
@@ -194,7 +194,7 @@ class ExchangeTest(Case):
                                               "--model.route_norm"))
         self.assertGreater(len(expected), 3 * 5 + 3 + 2 * 3 * (EXPERTS + 1) - 1)
         for name, value in expected.items():
-            torch.testing.assert_close(found[name], value, rtol=0, atol=1e-25)  # zeros take the step
+            torch.testing.assert_close(found[name], value, rtol=0, atol=1e-25)  # the step changes zeros slightly
         self.assertFalse([name for name in found if ".layers.3." in name])
 
 

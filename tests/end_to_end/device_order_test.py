@@ -14,12 +14,13 @@ from harness import ROOT, Case, main, metrics, thorough, titan
 BUILT = pathlib.Path(os.environ["TITAN_PROGRAM"]).parent.parent / "tests/recording_device"
 STEPS, LOG_FREQ = 6, 4
 BFLOAT16 = ["--training.mixed_precision_param", "bfloat16"]
-UNSEEN = (2, 3, 5)  # neither first, nor logged, nor last; a record reaches to the next step's begin, with what loads its data
+UNSEEN = (2, 3, 5)  # not the first, a logged or the last step; a record lasts until the next step begins, including loading its data
 
 
 class DeviceOrderTest(Case):
     def recipe(self):
-        """The debug recipe without its schedule: that of the recording device marks where steps begin."""
+        """The debug job without its schedule: the recording device's schedule marks the beginnings of
+        steps."""
         text = (ROOT / "train_configs/debug_model.toml").read_text()
         text = re.sub(r"\[lr_scheduler\]\n(?:\w.*\n)*", '[lr_scheduler]\nname = "test/marked"\n', text)
         return self.write("recipe.toml", text)
@@ -51,12 +52,12 @@ class DeviceOrderTest(Case):
             for number in unseen:
                 self.assertEqual(steps[number]["host_waits"], [], f"step {number}")
                 self.assertGreater(steps[number]["launches"], 300)
-            self.assertIn("item()", steps[LOG_FREQ]["host_waits"])  # whoever looks waits, and is seen to
+            self.assertIn("item()", steps[LOG_FREQ]["host_waits"])  # logged steps wait, and the record shows it
         return records
 
     def test_no_step_that_nobody_looks_at_waits(self):
         [record] = self.assert_in_order()
-        # what a captured graph would keep: launch by launch the same operations, shapes and numbers, but for the learning rate
+        # needed for a captured graph: each launch has the same operation, shapes and numbers, except the learning rate
         steps = self.steps_of(record)
         traces = [[re.sub(r"(_fused_adamw_.*)", "_fused_adamw_", line) for line in steps[n]["trace"]] for n in (2, 3)]
         self.assertEqual(*traces)
@@ -71,7 +72,7 @@ class DeviceOrderTest(Case):
                 [record] = self.assert_in_order("--compile.enable", *more)
                 steps = self.steps_of(record)
                 self.assertEqual([steps[n]["replays"] for n in range(1, STEPS + 1)], [0, 0, 1, 1, 1, 1])
-                # what is left for the host to give one by one: the batch, clipping, the update
+                # launched one by one outside of the graph: the batch, clipping, the update
                 beside = steps[5]["trace"][:steps[5]["trace"].index("replay a graph")]
                 self.assertEqual([line for line in beside if "linear" in line or "attention" in line], [])
 
@@ -102,7 +103,7 @@ class DeviceOrderTest(Case):
 
     def test_activations_that_wait_on_the_host(self):
         [record] = self.assert_in_order("--activation_checkpoint.mode", "offload", "--activation_checkpoint.min_bytes", "0")
-        self.assertGreater(self.steps_of(record)[3]["waits"], 100)  # of streams, one for another
+        self.assertGreater(self.steps_of(record)[3]["waits"], 100)  # waits of one stream for another
 
     @thorough
     def test_offload_lowers_the_peak_to_one_block(self):
@@ -120,7 +121,7 @@ class DeviceOrderTest(Case):
             trace = self.steps_of(record)[3]["trace"]
             for collective in ("all_gather", "reduce_scatter", "all_reduce"):
                 self.assertTrue(any(re.match(rf"{collective} on stream 1\d\d$", line) for line in trace), collective)
-            # shards are copied into a gather's buffer beside the layer that computes meanwhile
+            # shards are copied into a gather's buffer while the compute stream runs the layer
             for place in [i for i, line in enumerate(trace) if line.startswith("all_gather")]:
                 before = next(line for line in reversed(trace[:place]) if not line.startswith("wait"))
                 self.assertRegex(before, r"^copy on the device .* on stream [1-8]$")

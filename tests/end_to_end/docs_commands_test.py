@@ -1,5 +1,5 @@
-"""Runs the commands of README, docs/start and docs/guides in a folder where the debug model has trained, page by page. A command that needs
-what a test does not have stands in NEEDS with the reason. Flags of all commands, run or not, exist."""
+"""Runs the commands of README, docs/start and docs/guides in a folder where the debug model has trained, page by page.
+NEEDS lists the commands that a test cannot run, with the reason. Flags of all commands, run or not, exist."""
 
 import collections
 import functools
@@ -13,10 +13,10 @@ from harness import HANG, ROOT, TITAN, Case, environment, main, thorough, titan
 
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 STARTS = re.compile(r"(?:\w+=\S* )*(?:titan|\./run_\w+\.sh|torchrun|srun|mpirun|python3?|git|export|tools/\S+|cmake|ctest|ninja) ?")
-FIRST = "docs/start/first_run.md"  # leaves the checkpoints that other pages read
+FIRST = "docs/start/first_run.md"  # saves the checkpoints that other pages read
 PAGES = [FIRST, *sorted(str(page.relative_to(ROOT)) for page in [ROOT / "README.md", *(ROOT / "docs").glob("start/*.md"), *(ROOT / "docs").glob("guides/*.md")]
                         if str(page.relative_to(ROOT)) != FIRST)]
-# what a command needs that a test does not have, by a regular expression for the command
+# regular expressions of commands that a test cannot run, and what they need
 NEEDS = {
     r"\.\.\.|<\w+>|\b(?:FILE|IN OUT)\b": "the reader's own arguments",
     r"^git clone|^titan download|HF_TOKEN|^tools/setup|pip install": "a network",
@@ -33,7 +33,7 @@ NEEDS = {
 
 
 def commands_of(page):
-    """The lines of a page's shell blocks without comments; a usage in brackets is taken with what is in the brackets."""
+    """The lines of a page's shell blocks without comments; a usage in brackets includes the content of the brackets."""
     for kind, text in FENCED.findall((ROOT / page).read_text()):
         if kind not in ("", "sh", "bash"):
             continue
@@ -61,7 +61,7 @@ def keys_of_core():
 @thorough
 class DocsCommandsTest(Case):
     def workspace(self):
-        """Programs, recipes and data as in a clone; the recipes with short sequences."""
+        """Programs, jobs and data as in a clone, with shortened sequences."""
         shutil.copytree(ROOT / "train_configs", self.folder / "train_configs")
         for recipe in (self.folder / "train_configs").glob("*debug*.toml"):
             recipe.write_text(re.sub(r"(?m)^seq_len = .*", "seq_len = 64", recipe.read_text()))
@@ -102,7 +102,7 @@ class DocsCommandsTest(Case):
                     checked += 1
                     section = flag[2:].split(".")[0]
                     if "." in flag:
-                        # options of plugins: end_to_end.docs looks at their names
+                        # end_to_end.docs checks the names of plugin options
                         good = flag[2:] in keys_of_core() or not any(key.startswith(section + ".") for key in keys_of_core()) or section in (
                             "model", "optimizer", "loss", "dataset", "converter", "profiling")
                     else:

@@ -79,7 +79,7 @@ class DocsTest(Case):
         components = collections.defaultdict(list)
         for line in titan("list", "--files").stdout.splitlines()[1:]:
             components[line.split()[0]].append(line.split()[1])
-        converters = {name for name in components["converter"] if "." in name}  # v0.2.2's stand at the top
+        converters = {name for name in components["converter"] if "." in name}  # the names of v0.2.2 come first
         files = {"chat_template.jinja", "tokenizer.model", "model.safetensors"}
         checked, wrong = 0, []
         for page in PAGES:
@@ -107,7 +107,7 @@ class DocsTest(Case):
         blocks = [(page, text) for page in PAGES for kind, text in FENCED.findall(page.read_text()) if kind == "toml"]
         self.assertGreater(len(blocks), 15)
         for page, text in blocks:
-            block = tomllib.loads(text.replace("acme/signsgd", "Lion"))  # the one that the reader writes
+            block = tomllib.loads(text.replace("acme/signsgd", "Lion"))  # the plugin that the reader writes
             if not all(isinstance(value, dict) for value in block.values()):
                 continue  # a task of titan evaluate
             with self.subTest(page=page.name, text=text):

@@ -46,7 +46,8 @@ class Trouble(DownloadCase):
 
     def test_a_name_that_is_not_found_is_looked_up_again(self):
         self.start_hub()
-        # a label of 64 letters is no name to any resolver, which says so without asking a server
+        # a label of 64 letters is an invalid name, which every resolver rejects without asking a
+        # server
         unknown = f"{'x' * 64}.test"
         for base, env in ((f"http://{unknown}", {}), ("http://hub.test", {"http_proxy": f"http://{unknown}"})):
             run = self.download("--retries", "2", base=base, env=env, code=1)
@@ -144,7 +145,7 @@ class Contents(DownloadCase):
 
     def test_a_wrong_checksum_never_gets_the_name(self):
         self.start_hub()
-        for name in (WEIGHTS, "tokenizer.json"):  # SHA-256 of the store, SHA-1 of git
+        for name in (WEIGHTS, "tokenizer.json"):  # SHA-256 of the large-file store, SHA-1 of git
             good = self.hub.repos[NAME].files[name]
             bad = bytes([good[0] ^ 1]) + good[1:]
             self.hub.faults[name] = [Fault(content=bad)]
@@ -166,7 +167,7 @@ class Contents(DownloadCase):
         self.assertEqual([a.body_bytes for a in self.hub.of(WEIGHTS)], [1_000_000, 2_000_000, 3_000_000])
 
     def test_a_changed_file_is_not_spliced(self):
-        for obeys in (True, False):  # a server may know If-Range or not; its ETag tells all the same
+        for obeys in (True, False):  # servers may or may not support If-Range; the ETag shows a change anyway
             with self.subTest(obeys=obeys):
                 hub = self.start_hub()
                 out = self.folder / str(obeys)
@@ -294,7 +295,7 @@ class Interruption(DownloadCase):
             self.hub.faults[WEIGHTS] = [Fault(stall=400_000)]
             with self.start("--include", "*.safetensors") as run:
                 self.assertTrue(self.hub.stalled.wait(HANG))
-                # what the server has sent, the program has yet to read
+                # sent by the server, but not yet read by the program
                 part = self.out / (WEIGHTS + ".part")
                 deadline = time.monotonic() + HANG
                 already = 400_000 * (1 + (number == signal.SIGTERM))

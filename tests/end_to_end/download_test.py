@@ -186,7 +186,7 @@ class Secure(DownloadCase):
         self.assertEqual(self.hub.seen, [])
         self.only_weights(env={"CURL_CA_BUNDLE": pair[0]})
         self.assert_files([WEIGHTS])
-        self.start_hub(tls=pair)  # its store speaks plain HTTP
+        self.start_hub(tls=pair)  # its store uses plain HTTP
         self.only_weights(env={"SSL_CERT_FILE": pair[0]}, output=self.folder / "open", code=1)
         self.assertFalse(any(s.host == "store" for s in self.hub.seen))
 

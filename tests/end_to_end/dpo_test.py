@@ -19,7 +19,7 @@ from harness import HANG, ROOT, TITAN, Case, main, metrics, thorough, titan
 
 transformers.utils.logging.disable_progress_bar()
 
-VOCAB, ROWS, LENGTH, SEQ_LEN, STEPS = 512, 4, 30, 64, 3  # two documents of 30 tokens fill a window of 65, with padding
+VOCAB, ROWS, LENGTH, SEQ_LEN, STEPS = 512, 4, 30, 64, 3  # two documents of 30 tokens fill a sequence of 65, with padding
 TRAINING = {"lr": 3e-4, "weight_decay": 0.1, "max_norm": 1.0, "rows": ROWS, "length": LENGTH, "steps": STEPS}
 DPO = {"loss": "dpo", "beta": 0.3, "label_smoothing": 0.1}
 DISTILLATION = {"loss": "distillation", "temperature": 2.0, "alpha": 0.25, "divergence": "forward"}
@@ -256,7 +256,7 @@ class MistakesTest(Case):
         self.assert_nothing_was_written()
 
     def test_answers_without_a_partner_are_no_data(self):
-        run = train(self.out, *options_of(DPO), "--dataset.tokens.chunk_tokens", "20")  # three in a window
+        run = train(self.out, *options_of(DPO), "--dataset.tokens.chunk_tokens", "20")  # three per sequence
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assert_holds(run.stderr, "holds a chosen answer as document 2", "in training step 1")
 

@@ -1,9 +1,9 @@
-"""Adds random mistakes to valid recipes, and requires that each of them is reported with its line.
+"""Adds random mistakes to valid jobs, and requires that each of them is reported with its line.
 
-Each draw is a recipe with one to four mistakes of different classes at known lines.
-`titan train` must end with code 2, name file and line of each (a mistake on the command line: the flag), name no other line,
-and write nothing. `--seed` and `--draws` choose them; `--seed S --only N` shows one; `--strict-time` also requires that no report
-takes a second, which only an idle machine can judge.
+Each draw is a job with one to four mistakes of different classes at known lines. `titan train` must end with code 2,
+name file and line of each (a mistake on the command line: the flag), name no other line, and write nothing. `--seed`
+and `--draws` choose them; `--seed S --only N` shows one; `--strict-time` also requires that no report takes a second,
+which only an idle machine can judge.
 """
 
 import argparse
@@ -40,11 +40,11 @@ class Recipe:
             "activation_checkpoint": ['mode = "none"'],
             "debug": ["seed = 1"],
         }
-        self.marks = {}      # text of a line -> True: a report must stand there
+        self.marks = {}      # text of a line -> True: a report must name it
         self.arguments = []
-        self.flags = []      # words of the command line that must be shown
+        self.flags = []      # words of the command line that reports must show
         self.taken = set()   # keys and sections that a mistake has changed
-        self.unjudged = set()  # sections of a plugin that is not there: nobody knows its options
+        self.unjudged = set()  # sections of missing plugins, whose options are unknown
         self.world = 1
 
     def set(self, section, line, wrong=False):
@@ -64,7 +64,7 @@ class Recipe:
     def text(self, drawn):
         sections = list(self.sections.items())
         drawn.shuffle(sections)
-        sections.sort(key=lambda section: section[0] != "")  # what stands outside of sections stands before them
+        sections.sort(key=lambda section: section[0] != "")  # keys outside of sections come first
         lines = []
         for name, content in sections:
             if name:
@@ -101,7 +101,8 @@ KEYS = ["seq_len", "steps", "global_batch_size", "interval", "async_mode", "weig
         "deterministic", "shuffle_buffer", "log_freq"]
 
 
-# --- the classes: each changes the recipe and returns True, or returns False when it cannot beside the others
+# --- the classes: each changes the job and returns True, or returns False if it does not fit with the
+# others
 def unknown_key(recipe, drawn):
     section = drawn.choice(["job", "metrics", "model", "optimizer", "lr_scheduler", "training", "parallelism", "checkpoint",
                             "debug", "activation_checkpoint", "validation", "data", "comm", "training.loss_scaling"])
@@ -213,7 +214,7 @@ def plugin_option(recipe, drawn):
 
 
 def unfit_layout(recipe, drawn):
-    """A mistake that does not fit the ranks, the batch or the model. At most one per recipe, because degrees depend on each other."""
+    """A mistake that does not fit the ranks, the batch or the model. At most one per job, because degrees depend on each other."""
     if not recipe.claim("layout", "model.flavor", "model.n_heads", "parallelism.fsdp_reshard_after_forward",
                         "training.local_batch_size", "training.seq_len", "training.dtype", "training.steps",
                         "parallelism.pipeline_parallel_schedule", "model.converters", "activation_checkpoint.mode"):
@@ -328,7 +329,7 @@ CLASSES = [
 
 
 def syntax(recipe, drawn):
-    """TOML that cannot be read ends the reading, so it is a recipe's only mistake."""
+    """TOML that cannot be read ends the reading, so it must be the only mistake."""
     recipe.sections["job"] = [drawn.choice(['description = "open # wrong', "description = = 3 # wrong", "dump folder = 1 # wrong",
                                             "description = 1 2 # wrong", "x = [1, 2 # wrong\n"]).split("\n")[0]]
     return True
@@ -357,7 +358,7 @@ def draw(seed, number):
                 names.append(mistake.__name__)
     text, lines = recipe.text(drawn)
     if names == ["syntax"] and "x = [1, 2" in text:
-        lines = []  # where a list that is not closed is noticed is the parser's affair
+        lines = []  # the parser may notice an unclosed list at any line
     return Draw(text, lines, recipe, names)
 
 
@@ -393,7 +394,7 @@ def run_one(one, folder, dry_run):
     file = folder / "train.toml"
     file.write_text(one.text)
     out = folder / "out"
-    # several ranks need a launcher to start, but not to be checked
+    # several ranks need a launcher to start, but not for the check
     ranks = ["--dry-run", "--world-size", str(one.recipe.world)] if one.recipe.world > 1 or dry_run else []
     command = [TITAN, "train", "--job.config_file", file, "--job.dump_folder", out, *ranks, *one.recipe.arguments]
     start = time.monotonic()
@@ -407,7 +408,7 @@ def main():
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--only", type=int, help="run this draw alone and show it")
+    parser.add_argument("--only", type=int, help="run only this draw and show it")
     parser.add_argument("--strict-time", action="store_true")
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.draws} draws from {options.first}", flush=True)

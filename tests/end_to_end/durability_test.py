@@ -20,7 +20,7 @@ class Watch:
 
     def __init__(self, folder):
         self.log = folder.parent / f"{folder.name}.calls"
-        # with AddressSanitizer the program would insist on being loaded before the library
+        # with AddressSanitizer the program requires that its runtime is loaded before the library
         self.variables = {"LD_PRELOAD": str(LIBRARY), "TITAN_WATCH_FOLDER": str(folder), "TITAN_WATCH_LOG": str(self.log),
                           "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
 
@@ -69,7 +69,7 @@ class CheckpointTest(DurabilityCase):
                          {file["name"] for file in json.loads(manifest.read_text())["files"]})
         for path in files:
             self.assert_durable(path, before=complete)
-        for parent in (folder.parent, folder.parent.parent):  # their names may be new
+        for parent in (folder.parent, folder.parent.parent):  # their own names may be new
             self.assert_synced(parent, complete)
         return len(files)
 

@@ -40,7 +40,8 @@ class EstimateTest(Case):
         """If p ranks share experts, p - 1 of them send one rank equal excess over even load: that many times the same memory."""
         extra = {}
         for degree in (1, 2, 4, 8):
-            # a GPU's head takes more than the layers of experts do with even load, and would hide what they take
+            # a GPU's output head needs more memory than layers of experts with even load, which would hide the
+            # latter
             rank, = json.loads(self.estimate("--job.config_file", "train_configs/mixtral_debug.toml", "--ranks", 8, "--json",
                                              "--device.name", "cpu",
                                              "--parallelism.expert_parallel_degree", degree).stdout)["ranks"]
@@ -79,7 +80,7 @@ class EstimateTest(Case):
             "--json").stdout)
         self.assertEqual(len(found["ranks"]), 8)
         held = sum(rank["holds"]["parameters"] for rank in found["ranks"])
-        self.assertAlmostEqual(64 * held / 4 / found["num_parameters"], 1, delta=1e-3)  # norms are not cut by tensor ranks
+        self.assertAlmostEqual(64 * held / 4 / found["num_parameters"], 1, delta=1e-3)  # tensor parallelism does not shard norms
 
     def test_frozen_matrices_cost_a_third_less(self):
         lora = ["--model.converters", "lora", "--converter.lora.rank", 8, "--converter.lora.targets", "wq"]
@@ -107,7 +108,7 @@ class EstimateTest(Case):
         asked = self.train("--memory_estimation.enable", "--world-size", 8,
                            config=["--job.config_file", ROOT / "train_configs/llama3_8b.toml"])
         estimated = titan("estimate", "--job.config_file", ROOT / "train_configs/llama3_8b.toml", "--ranks", 8)
-        self.assertEqual(asked.stdout, estimated.stdout, "it speaks of the same machine, whatever this one is")
+        self.assertEqual(asked.stdout, estimated.stdout, "the estimate is for the same machine on any host")
         run = self.train("--memory_estimation.enable", "--memory_estimation.disable_fake_mode", code=2)
         self.assert_holds(run.stderr, "memory_estimation.disable_fake_mode")
 

@@ -146,7 +146,7 @@ class EvaluateCase(Case):
                                  [list(one) for one in sample["arguments"]])
                 for found, wanted in zip(line["filtered_resps"], sample["filtered_resps"], strict=True):
                     if task == "text":
-                        self.assertLess(abs(float(found) - wanted), NEAR * 10)  # of hundreds of tokens
+                        self.assertLess(abs(float(found) - wanted), NEAR * 10)  # sums over hundreds of tokens
                         continue
                     self.assertLess(abs(float(found[0]) - wanted[0]), NEAR)
                     self.assertEqual(found[1], str(wanted[1]))
@@ -242,7 +242,7 @@ class ValidationTest(EvaluateCase):
 
     def test_a_run_logs_what_the_harness_finds_in_its_export(self):
         tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-        model, _ = make_model(self.folder / "other")  # says what the documents are, nothing else
+        model, _ = make_model(self.folder / "other")  # used only to make the documents
         files, tasks = task_files(self.folder, model, tokenizer)
         flags = ["--validation.tasks", ",".join(map(str, files)), "--validation.tasks_freq", 3, *self.SAVED]
         run = self.train(*flags)

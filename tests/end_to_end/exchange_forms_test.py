@@ -39,7 +39,7 @@ def randomised(module):
 
 
 def stacked_experts():
-    """Experts as save_pretrained writes them: one tensor per expert."""
+    """Experts in the format of save_pretrained: one tensor per expert."""
     config = Qwen3MoeConfig(hidden_size=D, moe_intermediate_size=F, num_experts=E, num_hidden_layers=1, num_attention_heads=HEADS,
                             num_key_value_heads=KV_HEADS, head_dim=HEAD, vocab_size=64, intermediate_size=F)
     return config, randomised(Qwen3MoeForCausalLM(config))
@@ -79,7 +79,7 @@ class FormsCase(Case):
         self.assertEqual(sum(name.startswith(EXPERTS) for name in theirs), 3 * E)
         parts = {ours: torch.stack([saved[f"{EXPERTS}{e}.{name}.weight"] for e in range(E)])
                  for ours, name in (("w1", "gate_proj"), ("w2", "down_proj"), ("w3", "up_proj"))}
-        # what transformers computes with: (E, 2F, D), the gate's rows first
+        # the layout that transformers computes with: (E, 2F, D), the gate's rows first
         fused = model.model.layers[0].mlp.experts
         self.assertTrue(torch.equal(fused.gate_up_proj, torch.cat([parts["w1"], parts["w3"]], 1)))
         self.assertTrue(torch.equal(fused.down_proj, parts["w2"]))
@@ -90,7 +90,7 @@ class FormsCase(Case):
         gate, up = experts.gate_up_proj.data.chunk(2, dim=-1)
         theirs = self.common() | {EXPERTS + name: weight.data for name, weight in experts.named_parameters()}
         w1, w2, w3 = (x.transpose(1, 2).contiguous() for x in (gate, experts.down_proj.data, up))
-        # their forward, with our weights
+        # transformers' forward, with our weights
         x = noise(E * 3, D, seed=30)
         ours = torch.einsum("enf,edf->end", torch.nn.functional.silu(torch.einsum("end,efd->enf", x.view(E, 3, D), w1)) *
                             torch.einsum("end,efd->enf", x.view(E, 3, D), w3), w2)
@@ -260,7 +260,8 @@ class QuantisedTest(QuantisedForms):
 
 
 class TrainTest(QuantisedForms):
-    """A step with a learning rate too small to change a bit: a run saves the weights that it has read."""
+    """A step with a learning rate too small to change a bit, so the run saves the weights that it has
+    read."""
 
     def run_from(self, source, form, ranks, *layout, code=0):
         launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []

@@ -1,11 +1,11 @@
-"""Experts that are distributed over ranks and cut over them, in the model mixtral: every layout, recomputation and kind of checkpoints
-compared with one rank in float64, and refused configurations."""
+"""Experts that are distributed or sharded over ranks, in the model mixtral: every layout, recomputation and kind of
+checkpoints compared with one rank in float64, and refused configurations."""
 
 from harness import main, thorough, titan
 from mixtral_case import SHARD, SIZES, MixtralCase, degrees
 
 TWO_ROWS = ["--training.local_batch_size", "2"]
-# axes of a run: those of parallelism, the experts' last
+# degrees of a run: those of parallelism, the experts' last
 TENSOR = {"tensor_parallel": 2}
 DEALT_OVER_TENSOR = TENSOR | {"expert_parallel": 2}
 CUT = TENSOR | {"expert_tensor_parallel": 2}

@@ -11,7 +11,7 @@ import time
 from harness import HANG, ROOT, TINY, TITAN, Case, environment, main, thorough
 
 FAULTS = pathlib.Path(os.environ["TITAN_WORK"]).parent / "bad_plugins" / "fault"
-TIMEOUT = 10  # of collectives, where one hangs: far above what a step takes on a slow machine
+TIMEOUT = 10  # timeout of collectives in the tests of hangs, in seconds: far above a step on a slow machine
 NEVER = 100_000
 REPEATS = int(os.environ.get("TITAN_DRILLS", "3"))  # 30 in tools/long_checks.sh
 
@@ -80,7 +80,7 @@ class FaultTest(Ranks):
     def fail_often(self, kind, repeats=REPEATS):
         for i in range(repeats):
             self.fail_once(kind, i % 3)
-        self.assertLessEqual(self.num_late, repeats // 2, "hardly any rank learns who failed")
+        self.assertLessEqual(self.num_late, repeats // 2, "hardly any rank learns which rank failed")
 
     def fail_once(self, kind, faulty):
         shutil.rmtree(self.out, ignore_errors=True)
@@ -97,7 +97,8 @@ class FaultTest(Ranks):
                     continue
                 self.assertIn("error:", err)
                 if rank != faulty:
-                    # on a busy machine rank 0, which names it, may be gone with the store before this one could ask
+                    # on a busy machine rank 0, which names the faulty rank, and its store may be gone before this
+                    # rank could ask
                     is_late = 0 not in (rank, faulty) and "the store is gone: rank 0" in err
                     self.num_late += is_late
                     self.assertRegex(err, "the store is gone" if is_late else rf"rank {faulty}\b", err)
@@ -117,13 +118,13 @@ class FaultTest(Ranks):
 class FrozenTest(Ranks):
     """A stopped process keeps its connections open and does not respond."""
 
-    LIMIT = 4  # of collectives, in seconds
+    LIMIT = 4  # timeout of collectives, in seconds
 
     def test_a_stopped_rank_0_does_not_hold_the_others(self):
         """It hosts the store, and LibTorch's client waits for responses of the store without a time limit."""
         self.start("--training.steps", "1000000", timeout=self.LIMIT)
         self.wait_for_the_first_step()
-        time.sleep(1)  # until the time of the second step counts
+        time.sleep(1)  # until the second step has a time limit
         self.runs[0].send_signal(signal.SIGSTOP)
         _, err = self.runs[1].communicate(timeout=HANG)
         self.assertEqual(self.runs[1].returncode, 1, err)

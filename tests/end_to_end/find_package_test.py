@@ -19,7 +19,7 @@ class FindPackageTest(Case):
         source = self.write("project/CMakeLists.txt", text).parent
         run = subprocess.run([CMAKE, "-S", source, "-B", self.folder / "build", f"-DTitan_ROOT={prefix}", *definitions],
                              env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
-        # CMake wraps what it prints
+        # CMake wraps its output
         return run.returncode, " ".join(run.stdout.split()), " ".join(run.stderr.split())
 
     def fake_torch(self, major, minor, patch):

@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 
-# small steps on a machine that others use too: more threads would wait for each other
+# the steps are small and other tests may run: more threads would wait for each other
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 
 import torch
@@ -94,7 +94,7 @@ class TaskTest(Case):
         answers = self.answers(tuned)
         print(f"right of {HELD_OUT}: {before} before, {self.right(answers)} after", flush=True)
         self.assertLessEqual(before, 5)
-        # 88 to 99 over seeds and CPUs
+        # between 88 and 99 over seeds and CPUs
         self.assertGreaterEqual(self.right(answers), 75)
         self.assertEqual(self.theirs(tuned), answers)
 

@@ -20,7 +20,8 @@ transformers.utils.logging.set_verbosity_error()
 
 VOCAB = 2050
 IGNORED = -100
-# Templates as their authors write them for transformers' masks; Titan's have the same text without the marks.
+# Templates with the marks that transformers' masks need; Titan's templates have the same text without the
+# marks.
 CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
           "{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}"
           "{% else %}{{ message['content'] + '<|im_end|>' }}{% endif %}{{ '\\n' }}{% endfor %}"
@@ -168,7 +169,7 @@ class MasksTest(FinetuneCase):
                                                             return_dict=True)["input_ids"])
             masked = [(ids, [IGNORED] * before + labels[before:]) for ids, labels in whole]
             line = {"prompt": start, "chosen": answers[0], "rejected": answers[1]}
-            if random.random() < 0.5:  # the prompt is what both begin with
+            if random.random() < 0.5:  # both begin with the prompt
                 line = {"chosen": start + answers[0], "rejected": start + answers[1]}
             return line, masked
 

@@ -16,7 +16,7 @@ from failing_rank_test import FAULTS, Ranks
 from harness import HANG, ROOT, TITAN, environment, main, thorough
 
 ANALYSER = "from torch.distributed.flight_recorder.fr_trace import main; main()"
-TIMEOUT = 6  # of collectives: far above a step of these models
+TIMEOUT = 6  # timeout of collectives in seconds: far above a step of these models
 LAYOUTS = {
     "fsdp": ["--parallelism.data_parallel_shard_degree", "3"],
     "tp": ["--parallelism.tensor_parallel_degree", "2"],

@@ -38,7 +38,7 @@ class Float8(harness.Case):
             narrow, losses, run = self.final_loss(name, *arguments)
             with self.subTest(name, wide=wide, narrow=narrow):
                 self.assertLess(abs(narrow / wide - 1), 0.02)
-                self.assertNotEqual(losses, wide_losses)  # it did compute in another way
+                self.assertNotEqual(losses, wide_losses)  # the converter did change the results
                 self.assert_holds(run.stderr, "converts 42 linear layers")
 
     def test_refuses_what_cannot_be(self):
@@ -77,7 +77,7 @@ class Float8(harness.Case):
             losses, run = self.few_losses(name, *arguments)
             with self.subTest(name, wide=wide, narrow=losses):
                 self.assert_near(losses, wide, 2e-3)
-                self.assertNotEqual(losses, wide)  # it did compute in another way
+                self.assertNotEqual(losses, wide)  # the converter did change the results
                 self.assert_holds(run.stderr, f"{arguments[1]} (", "converts 12 layers of experts")
 
     @harness.thorough
@@ -95,7 +95,7 @@ class Float8(harness.Case):
                                          "--training.local_batch_size", "4"])):
                 losses, _ = self.few_losses(f"{name}_{what}", *NARROW, *arguments, *layout, ranks=2)
                 with self.subTest(name, layout=what, alone=alone, found=losses):
-                    self.assert_near(losses, alone, 1e-4)  # a power of two that scales moves no digit
+                    self.assert_near(losses, alone, 1e-4)  # a scale that is a power of two changes no digit
 
     def test_experts_refuse_what_cannot_be(self):
         dense = ["--job.config_file", harness.DEBUG_CONFIG, "--training.seq_len", "64"]

@@ -94,12 +94,12 @@ class FrontTest(Case):
         done = run("flight", self.out)
         self.assertEqual(calls.read_text(), f"--build {tree} --target flight.plugin\n")
         self.assertIn("building flight.plugin", done.stderr)
-        self.assertEqual(done.returncode, 1)  # there is no record in this folder
+        self.assertEqual(done.returncode, 1)  # this folder has no flight record
         self.assertIn("usage: titan flight FOLDER", run("flight", "--help").stdout)
 
     def test_a_build_for_a_command_waits_for_the_build_that_is_at_work(self):
         tree, calls, variables = self.made_up_tree()
-        with open(tree.parent / ".setup.lock", "w") as lock:  # as tools/setup.sh holds it
+        with open(tree.parent / ".setup.lock", "w") as lock:  # like tools/setup.sh
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen([tree / "bin/titan", "estimate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        env=variables)

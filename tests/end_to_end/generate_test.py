@@ -153,7 +153,7 @@ class GreedyTest(GenerateCase):
             chosen = logits.gather(1, torch.tensor(line["ids"])[:, None])[:, 0]
             missing += ((logits.max(1).values - chosen) / logits.std(1)).tolist()
             exact += (logits.argmax(1) == torch.tensor(line["ids"])).sum().item()
-        self.assertLess(max(missing), 0.3)  # standard deviations of the logits; a wrong token misses by three
+        self.assertLess(max(missing), 0.3)  # in standard deviations of the logits; a wrong token would miss by three
         self.assertGreater(exact, 0.9 * NEW * len(self.PROMPTS))
 
     def test_long_prompts_go_in_parts(self):
@@ -211,7 +211,7 @@ class SampledTest(GenerateCase):
                 wanted = [torch.multinomial(expected, 1, generator=torch.Generator().manual_seed(11 + i)).item() for i in range(300)]
                 self.assertGreater(len(set(wanted)), 5)
                 found = self.draw(300, *options)
-                # a draw that lies on the edge of two words may fall to either side by the last bit
+                # a draw at the border between two tokens may differ because of the last bit
                 self.assertLessEqual(sum(a != b for a, b in zip(found, wanted)), 1)
 
     @thorough
@@ -221,7 +221,7 @@ class SampledTest(GenerateCase):
         counts = torch.bincount(torch.tensor(self.draw(self.DRAWS, "--temperature", 1.5, "--top-k", 50, "--top-p", 0.95)),
                                 minlength=VOCAB).double()
         self.assertEqual(counts[expected == 0].sum().item(), 0)
-        # chi square over the words that are there, those below 5 expected draws together
+        # chi-squared over the possible tokens; those with fewer than 5 expected draws are combined
         wanted = expected.double() * self.DRAWS
         often = wanted >= 5
         terms = list(zip(counts[often].tolist(), wanted[often].tolist()))
@@ -263,7 +263,7 @@ class OwnCheckpointTest(GenerateCase):
     def test_equals_transformers_on_its_export(self):
         texts = ["The quick brown fox", "In the beginning", "x"]
         flags = [word for text in texts for word in ("--prompt", text)]
-        # a folder of steps stands for its newest
+        # a folder of steps means its newest step
         for source in (self.step, self.steps, self.exported):
             lines = self.generate(source, *flags, "--json", "--ignore-eos", "--max-new-tokens", 40)
             for text, line in zip(texts, lines):

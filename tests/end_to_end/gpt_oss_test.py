@@ -1,5 +1,6 @@
-"""The model gpt_oss: every layout compared with one rank in float64, with windows that cross the cuts of context parallelism and sinks
-that tensor parallelism cuts with the heads; greedy ids of transformers; experts as MXFP4 blocks."""
+"""The model gpt_oss: every layout compared with one rank in float64, with windows that span ranks of context
+parallelism and sinks that tensor parallelism shards with the heads; greedy ids of transformers; experts as MXFP4
+blocks."""
 
 import os
 

@@ -43,7 +43,7 @@ class GrpoTest(Case):
         run = train_installed(1, *self.job, "--job.dump_folder", self.folder / "start", "--training.steps", 20, "--checkpoint.interval", 20)
         self.assertEqual(run.returncode, 0, run.stderr)
         alone = self.learn("alone")
-        self.assertEqual([alone[step][MOVED] for step in (1, 2, 3)], [0, 0, 0])  # tokens whose log-likelihood is another, to the bit
+        self.assertEqual([alone[step][MOVED] for step in (1, 2, 3)], [0, 0, 0])  # number of tokens whose log-likelihood differs in any bit
         self.assertTrue(all(0 < line[RIGHT] < 1 and line["grad_norm"] > 0 for line in alone.values()), alone)
         sharded = self.learn("sharded", "--parallelism.data_parallel_shard_degree", 2, ranks=2)
         self.assertEqual(sharded[1][RIGHT], alone[1][RIGHT])

@@ -1,4 +1,5 @@
-"""Runs the real program as a user would. Every test of this folder uses it; ctest sets the three variables."""
+"""Runs the real program as a user would. Every test of this folder uses this module; end_to_end.cmake sets the
+environment variables."""
 
 import copy
 import ctypes
@@ -18,19 +19,19 @@ ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 TITAN = os.environ["TITAN_PROGRAM"]
 DEBUG_CONFIG = "train_configs/debug_model.toml"
 
-# Seconds after which what should have come to an end hangs. A machine that is many times slower, and busy, needs far less;
-# whether something is quick is judged by what it does instead, not by a clock.
+# Seconds after which a test counts as hanging; far more than a slow and busy machine needs. Tests never judge speed by
+# a clock, but by the work that the program does.
 HANG = 600
 SKIPPED = 77  # SKIP_RETURN_CODE of every test
-# What tests draw by chance; TITAN_TEST_SEED makes the draws of an earlier run again.
+# Seed of all random choices of tests; TITAN_TEST_SEED repeats those of an earlier run.
 SEED = int(os.environ.get("TITAN_TEST_SEED") or random.SystemRandom().randrange(10**6))
 
-# A shell starts what runs in the background with these ignored, and every child would inherit it.
+# A shell starts background jobs with these signals ignored, and every child would inherit that.
 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
 
-# The debug recipe, small enough that a step takes some hundredths of a second.
+# The debug job, small enough that a step takes a few hundredths of a second.
 TINY = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "64", "--training.steps", "3"]
 
 
@@ -86,7 +87,7 @@ def main():
     if not program.result.wasSuccessful() or not there:
         sys.exit(1)
     if 0 < skipped < there:
-        sys.exit("tests were skipped beside others that passed, which would look like a pass")
+        sys.exit("some tests were skipped while others passed, which would look like a pass")
     sys.exit(SKIPPED if skipped else 0)
 
 
@@ -138,7 +139,7 @@ class Case(unittest.TestCase):
         return path
 
     def train(self, *arguments, out=None, code=0, config=TINY, **env):
-        """Trains the tiny recipe with `arguments` on top; fails the test unless it exits with `code`."""
+        """Trains the tiny job with further `arguments`; fails the test unless it exits with `code`."""
         run = titan("train", *config, "--job.dump_folder", out or self.out, *arguments, **env)
         self.assertEqual(run.returncode, code, f"\n--- stdout\n{run.stdout}\n--- stderr\n{run.stderr}")
         return run
@@ -149,7 +150,7 @@ class Case(unittest.TestCase):
 
     def assert_nothing_was_written(self, folder=None):
         folder = folder or self.out
-        found = [str(path) for path in folder.rglob("*") if path.relative_to(folder).parts[0] != "launch_logs"]  # those are titan launch's
+        found = [str(path) for path in folder.rglob("*") if path.relative_to(folder).parts[0] != "launch_logs"]  # logs written by titan launch
         self.assertEqual(found, [])
         self.assertTrue(not folder.exists() or (folder / "launch_logs").exists(), f"{folder} is empty")
 

@@ -59,7 +59,7 @@ class MainTest(Case):
 
     def test_a_skip_beside_a_pass_is_a_failure(self):
         for skipped in ("Example.test_is_skipped", "Example.test_skips_itself", "AllSkipped"):
-            self.assertIn("skipped beside others", self.ends("Example.test_passes", skipped, code=1).stderr)
+            self.assertIn("skipped while others", self.ends("Example.test_passes", skipped, code=1).stderr)
 
     def test_a_seed_draws_the_same_again(self):
         drawn = lambda **env: self.ends("Example.test_draws", code=0, **env).stdout

@@ -15,9 +15,9 @@ from installed import PREFIX, build_project, titan_installed, train_installed
 RECIPE = "experiments/hidden_states/train.toml"
 NAME = "maintainers/hidden_states"
 OPTION = f"--watcher.{NAME}."
-# in the order of transformers' output_hidden_states, whose last one comes behind the final norm
+# in the order of transformers' output_hidden_states, whose last entry follows the final norm
 MODULES = ["tok_embeddings", "layers.0", "layers.1"]
-ROWS, SEQ_LEN, STEPS = 4, 64, 3  # of the recipe, but for the steps
+ROWS, SEQ_LEN, STEPS = 4, 64, 3  # of the job, except the steps
 CORPUS, TOKENIZER = ROOT / "tests/assets/corpus/train.jsonl", ROOT / "tests/assets/tokenizer"
 PLUGINS = None
 
@@ -82,7 +82,7 @@ class HiddenStatesTest(Case):
                 for place, module in enumerate(MODULES):
                     with self.subTest(name, step=step, module=module):
                         self.assert_near(written(out, step, module), expected[str(step)][place])
-        for place in range(len(MODULES)):  # other tokens would be seen
+        for place in range(len(MODULES)):  # other tokens would show
             self.assertGreater(numpy.abs(expected["1"][place] - expected["3"][place]).max(), 1e-2)
 
     def test_the_run_does_not_notice(self):

@@ -19,13 +19,14 @@ import safetensors.numpy
 from download_case import NAME, DownloadCase, model
 from harness import DEBUG_CONFIG, ROOT, TINY, TITAN, Case, environment, main
 
-# colours, the other direction, nothing to see, C1, tags, a line separator, a line that looks like Titan's own
+# colors, right-to-left override, invisible characters, C1, tags, a line separator, a line that looks like
+# Titan's own
 HOSTILE = "a\x1b[31m\u202eb\u200bc\u009b2Jd\U000e0041\ufeff\u2028e\nerror: forged"
 SHOWN = r"a\x1b[31m\u202eb\u200bc\u009b2Jd\U000e0041\ufeff\u2028e\x0aerror: forged"
-# the same without what a file of its kind cannot hold: a line end, control characters of ASCII
+# without characters that such a file cannot hold: line ends, ASCII control characters
 ONE_LINE = "a\u202eb\u200bc\u009b2Jd\U000e0041\ufeff\u2028e"
 ONE_LINE_SHOWN = r"a\u202eb\u200bc\u009b2Jd\U000e0041\ufeff\u2028e"
-FRIENDLY = "Grüße 你好 مرحبا 👩‍🚀"  # stays as it is
+FRIENDLY = "Grüße 你好 مرحبا 👩‍🚀"  # printed unchanged
 
 
 def harm_in(output):
@@ -34,7 +35,7 @@ def harm_in(output):
         text = output.decode()
     except UnicodeDecodeError as error:
         return [str(error)]
-    text = text.replace("👩‍🚀", "")  # the joiner within is seen
+    text = text.replace("👩‍🚀", "")  # the zero-width joiner within is allowed
     bad = [f"U+{ord(c):04X}" for c in text
            if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")]
     return bad + [line for line in text.splitlines() if line.startswith("error: forged")]
@@ -144,7 +145,7 @@ class CheckpointTest(HostileCase):
 
 class PluginTest(HostileCase):
     def test_a_manifest_is_escaped(self):
-        # a name of as many bytes, so that nothing in the file moves
+        # a name of the same length, so that nothing in the file moves
         folder = self.folder / "plugins"
         folder.mkdir()
         whole = (pathlib.Path(TITAN).parent.parent / "lib/titan/plugins/adamw.plugin.so").read_bytes()

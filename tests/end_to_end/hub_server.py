@@ -59,12 +59,12 @@ class Hub:
     def __init__(self, repos, page=1000, tls=None, store_tls=None):
         self.repos, self.page = repos, page
         self.seen, self.lock = [], threading.Condition()
-        self.busy = self.stalling = 0  # answers under way, and how many of them stall
-        self.faults = collections.defaultdict(list)  # path of a file, or "revision", "tree"
-        self.entries = None  # what the list of files says instead
-        self.next_link = None  # what Link says instead, with {page} and {store}
-        self.released = threading.Event()  # ends what stalls
-        self.stalled = threading.Event()  # something stalls now
+        self.busy = self.stalling = 0  # answers in progress, and how many of them stall
+        self.faults = collections.defaultdict(list)  # by path of a file, or "revision", "tree"
+        self.entries = None  # replaces the list of files
+        self.next_link = None  # replaces the Link header, with {page} and {store}
+        self.released = threading.Event()  # ends all stalls
+        self.stalled = threading.Event()  # set while an answer stalls
         self.servers = [self._serve("hub", tls), self._serve("store", store_tls)]
         self.url, self.store_url = (f"{'https' if t else 'http'}://{'localhost' if t else '127.0.0.1'}:{s.server_address[1]}"
                                     for s, t in zip(self.servers, (tls, store_tls)))
@@ -183,7 +183,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.answer(status, {"error": message}, X_Error_Code=code, X_Error_Message=message)
 
     def route(self):
-        # a proxy is asked with the whole URL
+        # a proxy receives the whole URL
         path = urllib.parse.urlsplit(self.path).path
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
         if self.host == "store":
@@ -208,7 +208,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if given and not given.startswith("hf_"):
             return self.refuse(401, "", "Invalid credentials in Authorization header")
         if repo is None or repo.kind != kind:
-            # the hub does not tell strangers what exists
+            # the hub does not reveal to anonymous clients which repos exist
             status = 404 if given else 401
             return self.refuse(status, "RepoNotFound", "Repository not found")
         if repo.token and given != repo.token:

@@ -46,7 +46,8 @@ def train_installed(ranks, *arguments):
 
 def assert_resumes_exactly(case, folder, *arguments):
     """Six steps in one run and in two, on one rank and over a pipeline: bitwise equal losses, weights and states.
-    `arguments`: of `titan train`; a step has two sequences on a rank or more, and the learning rate follows from the step alone."""
+    `arguments`: of `titan train`; each rank has at least two sequences per step, and the learning rate depends only on
+    the step."""
     for ranks in (1, 2):
         flags = [*arguments, "--parallelism.pipeline_parallel_degree", ranks, "--lr_scheduler.warmup_steps", "0",
                  "--lr_scheduler.decay_ratio", "0", "--checkpoint.enable", "--checkpoint.interval", "3",

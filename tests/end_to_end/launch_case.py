@@ -9,8 +9,8 @@ import time
 
 from harness import HANG, TITAN, Case, environment
 
-# Says who it is, then does what its first argument asks of the rank in its second ("all" for every rank); the other ranks wait
-# for a signal.
+# A rank prints its rank and process id. Its first argument is an action, its second the rank that runs it ("all": every
+# rank); the other ranks wait for a signal.
 RANK = f"""#!{sys.executable} -IS
 import json, os, signal, socket, sys
 rank, asked, whom = int(os.environ["RANK"]), sys.argv[1], sys.argv[2]

@@ -228,7 +228,7 @@ class FailureTest(LaunchCase):
         pids = self.pids(3)
         process.kill()
         process.wait()
-        limit = time.monotonic() + HANG  # whoever inherits them has to reap them
+        limit = time.monotonic() + HANG  # the process that inherits them must reap them
         while time.monotonic() < limit and any(self.runs(pid) for pid in pids):
             time.sleep(0.005)
         self.assertEqual([pid for pid in pids if self.runs(pid)], [])
@@ -287,8 +287,8 @@ class SignalTest(LaunchCase):
             process.send_signal(number)
             for rank in range(2):
                 self.wait_for(f"took {number.name}", rank)
-        process.send_signal(signal.SIGUSR1)  # no second time
-        process.send_signal(signal.SIGTERM)  # after SIGHUP this is the second that asks for the end
+        process.send_signal(signal.SIGUSR1)  # not the first time
+        process.send_signal(signal.SIGTERM)  # after SIGHUP, the second signal that requests the end
         out, err = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 143)
         self.assertEqual(self.log(1).count("took SIGUSR1"), 1)

@@ -33,9 +33,9 @@ def of_one_rank(case, *arguments):
 
 
 class LayoutCase(Case):
-    RECIPE = ()  # what all runs are given
-    MODEL = ()  # options of the model whose layouts are tested
-    MORE_LAYOUTS = ()  # (ranks, arguments)
+    RECIPE = ()  # arguments of all runs
+    MODEL = ()  # options of the model under test
+    MORE_LAYOUTS = ()  # more layouts: (ranks, arguments)
 
     @classmethod
     def curves(cls, out, ranks, *arguments):

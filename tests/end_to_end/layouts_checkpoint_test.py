@@ -21,7 +21,7 @@ transformers.utils.logging.disable_progress_bar()
 
 P = "--parallelism."
 LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
-NEAR = 1e-9  # as on the parity ladder: relative, in float64
+NEAR = 1e-9  # as in the parity tests: relative, in float64
 PP, CP = [P + "pipeline_parallel_degree", "2"], [P + "context_parallel_degree", "2"]
 TP, V = [P + "tensor_parallel_degree", "2"], [*PP, P + "pipeline_parallel_schedule", "ZBVZeroBubble"]
 HALF = ["--training.local_batch_size", "4"]
@@ -34,7 +34,7 @@ OF_EXPERTS = {"ep 2": (2, EP + HALF), "experts cut over tp 2": (2, [*TP, P + "ex
 LAYOUTS = OLD | NEW | OF_EXPERTS
 TIED = ["--model.enable_weight_tying"]
 EXPERTS = ["--model.name", "mixtral", "--model.hidden_dim", "32", "--model.num_experts", "4", "--model.load_balance_coeff", "1e-3"]
-EVERY_PAIR = "TITAN_EVERY_PAIR" in os.environ  # in tools/long_checks.sh
+EVERY_PAIR = "TITAN_EVERY_PAIR" in os.environ  # set by tools/long_checks.sh
 
 
 def tour(pairs):
@@ -64,12 +64,12 @@ class LayoutsCase(CheckpointCase):
 
 class TourTest(LayoutsCase):
     def take(self, walk, *model):
-        """Each layout of the walk loads the checkpoint of the previous one, trains one step and saves; two halves, each of which begins
-        anew, at a time."""
+        """Each layout of the walk loads the checkpoint of the previous one, trains one step and saves. Two halves run
+        at the same time, each from the start."""
         middle = len(walk) // 2
         halves = {"first": walk[:middle + 1], "second": walk[middle:]}
         steps, = set(map(len, halves.values()))
-        # without a warm-up, which is cut where a run is shorter
+        # without a warmup, which a shorter run would truncate
         wide = ["--training.dtype", "float64", "--lr_scheduler.warmup_steps", "0", "--checkpoint.interval", "1",
                 "--checkpoint.keep_latest_k", "2", *model]
         self.out = self.folder / "alone"
@@ -200,7 +200,7 @@ class ExchangeTest(LayoutsCase):
                                                                   attn_implementation="eager").eval()
         self.assertTrue(torch.equal(model.model.norm.weight.detach(), state["norm.weight"]))
         for name, tensor in found.items():
-            if "q_proj" not in name and "k_proj" not in name:  # other orders of rows
+            if "q_proj" not in name and "k_proj" not in name:  # rotary rows have another order
                 self.assertTrue(torch.equal(tensor, state[self.ours(name)]), name)
 
 

@@ -1,5 +1,5 @@
-"""Compares every recipe of train_configs/layouts on its ranks with the same network and batches on one rank, in float64.
-Layouts, layers and experts are those of the recipes; networks are narrower and sequences short."""
+"""Compares every job of train_configs/layouts on its ranks with the same network and batches on one rank, in float64.
+Layouts, layers and experts are those of the jobs; networks are narrower and sequences short."""
 
 import concurrent.futures
 import math
@@ -26,7 +26,7 @@ class Recipe:
         config = tomllib.loads(self.text)
         self.network = (config["model"]["name"], config["model"]["flavor"])
         self.narrow = NARROW.get(self.network[1], NARROW.get(self.network[0], []))
-        # experts are dealt to ranks that other axes have
+        # experts are distributed over ranks of other axes
         self.ranks = math.prod(config["parallelism"].get(degree, 1) for degree in DEGREES if not degree.startswith("expert"))
 
 
@@ -46,7 +46,7 @@ class LayoutsTest(Case):
     def test_each_comes_to_the_losses_of_one_rank(self):
         recipes = [Recipe(path) for path in RECIPES]
         self.assertGreaterEqual(len(recipes), 8)
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:  # of the runs; one rank keeps one core
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:  # two runs at a time; the run on one rank uses one core
             alone = {recipe.network: recipe for recipe in recipes}
             alone = {network: pool.submit(self.curves, recipe, 1, *ALONE) for network, recipe in alone.items()}
             found = [pool.submit(self.curves, recipe, recipe.ranks) for recipe in recipes]

@@ -1,5 +1,6 @@
-"""The model llama4: every layout compared with one rank in float64, with chunks that cross the cuts of context parallelism and layers
-without positions; import and export of transformers' weights, including a model that reads images; greedy ids of transformers."""
+"""The model llama4: every layout compared with one rank in float64, with chunks that span ranks of context parallelism
+and layers without positions; import and export of transformers' weights, including a model that reads images; greedy
+ids of transformers."""
 
 import os
 
@@ -18,7 +19,7 @@ from layout_case import degrees, train
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
-transformers.utils.logging.set_verbosity_error()  # it warns of the scaling that Llama 4 has
+transformers.utils.logging.set_verbosity_error()  # transformers warns about Llama 4's rotary scaling
 
 LAYERS, EXPERTS, CHUNK, FLOOR = 4, 4, 20, 4
 SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 96,
@@ -83,7 +84,8 @@ class ExchangeTest(Case):
         tokens = torch.arange(50).view(1, 50)
         for source in ("text", "images"):
             with self.subTest(source=source):
-                # a step of no length on the weights that come in, saved as Hugging Face's
+                # a step with learning rate 0 on the imported weights, saved in Hugging Face's
+                # format
                 out = self.folder / f"out_{source}"
                 run = train(RECIPE, out, 2, *degrees(data_parallel_shard=-1), "--checkpoint.enable", "--checkpoint.interval", "1",
                             "--checkpoint.initial_load_path", self.folder / source, "--checkpoint.initial_load_in_hf",

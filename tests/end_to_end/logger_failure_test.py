@@ -31,7 +31,7 @@ class LoggerFailureTest(Case):
         self.assertEqual(len(losses(self.out)), 3)
 
     def start(self, *arguments, **options):
-        """Runs the tiny recipe until it ends, with options of subprocess; returns standard error."""
+        """Runs the tiny job until it ends, with options of subprocess; returns standard error."""
         run = subprocess.run([TITAN, "train", *TINY, "--job.dump_folder", str(self.out), *arguments], cwd=ROOT, env=environment(),
                              stderr=subprocess.PIPE, text=True, timeout=HANG, **options)
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -43,7 +43,7 @@ class LoggerFailureTest(Case):
         said = self.start("--training.steps", "40", stdout=subprocess.PIPE, preexec_fn=limit)
         self.assert_holds(said, "logger 'jsonl' failed", "logger 'tensorboard' failed", "File too large", "training completed after step 40")
         self.assertEqual(said.count("is off from here on"), 2, said)
-        kept = metrics(self.out)  # whole lines
+        kept = metrics(self.out)  # complete lines
         self.assertEqual([line["step"] for line in kept], list(range(1, len(kept) + 1)))
         self.assertLess(len(kept), 40)
         self.assertIn(f"logger 'jsonl' missed {40 - len(kept) - 1} entries after it had failed", said)

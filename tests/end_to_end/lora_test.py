@@ -87,7 +87,7 @@ class LoraTest(LoraCase):
         adapters = {name for name in weights if ".lora_" in name}
         self.assertEqual(len(adapters), 2 * 2 * len(THEIR_NAMES))
         self.assertEqual({name.split(".", 2)[2] for name in state if name.startswith("optim.")}, adapters)
-        for ours, theirs in THEIR_NAMES.items():  # the base is what it was, to the bit
+        for ours, theirs in THEIR_NAMES.items():  # the base is bitwise unchanged
             expected = self.base.get_parameter(f"model.layers.1.{theirs}.weight")
             self.assertTrue(torch.equal(weights[f"layers.1.{ours}.weight"], expected), ours)
         trained = losses(self.out)
@@ -223,7 +223,7 @@ class LoraConversionTest(LoraCase):
                           "--plugins.paths", '--model.converters "lora" converts without it', "looked in", "titan list converter")
         self.assertFalse((self.folder / "none").exists())
 
-        bare = self.folder / "bare"  # weights alone, of a run that is told by flags
+        bare = self.folder / "bare"  # weights of a run with command-line options, without other files
         bare.mkdir()
         save_file({name: tensor for name, tensor in stored.items() if not name.startswith("optim.")}, bare / "model.safetensors")
         self.convert(bare, "told", *SIZES, *SMALL_MODEL, *LORA[:-2], "--model.hf_assets_path", self.folder / "kept",

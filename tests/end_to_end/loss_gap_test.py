@@ -35,8 +35,8 @@ class LossGapTest(Case):
         wrong = titan_installed(NAME, runs[0], "--most", 0, "--tga", "x", **there)
         self.assertEqual(wrong.returncode, 2)
         self.assert_holds(wrong.stderr, "--most must be >= 1, got 0", "unknown option '--tga'; did you mean '--tag'?")
-        self.assertIn("unknown command", titan_installed(NAME, *runs).stderr)  # without the folder
-        self.assertTrue((PREFIX / "lib/titan/plugins/titan-post").exists())  # programs of plugins are installed beside them
+        self.assertIn("unknown command", titan_installed(NAME, *runs).stderr)  # without the plugin folder
+        self.assertTrue((PREFIX / "lib/titan/plugins/titan-post").exists())  # programs of plugins are installed next to them
 
 
 if __name__ == "__main__":

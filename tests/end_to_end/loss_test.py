@@ -65,7 +65,7 @@ class LossTest(Case):
         self.assertEqual(referee.returncode, 0, referee.stderr)
         expected = json.loads(referee.stdout)
         found = curves(out)
-        self.assertGreater(abs(expected["loss"] - expected["nll"]), 1e-2)  # forgetting an option would be seen
+        self.assertGreater(abs(expected["loss"] - expected["nll"]), 1e-2)  # an ignored option would show
         for tag, name in zip(CURVES, ("loss", "nll", "z_loss", "norm"), strict=True):
             self.assertLess(abs(found[tag][0] / expected[name] - 1), 2e-5, f"{tag}: {found[tag][0]} for {expected[name]}")
 

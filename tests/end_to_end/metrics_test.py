@@ -16,7 +16,7 @@ LAYOUTS = {"one": (1, []),
 PARTS = [f"time_metrics/{part}(s)" for part in
          ("data_loading", "forward", "backward", "communication", "optimizer", "checkpoint", "other")]
 STEPS = 4
-UNEXPLAINED = 0.2  # of a step; 0.02 s where it is shorter than 0.1 s
+UNEXPLAINED = 0.2  # share of a step; 0.02 s if it is shorter than 0.1 s
 
 
 def lines(path):
@@ -81,7 +81,7 @@ class MetricsTest(CheckpointCase):
             for line in found:
                 of_layers = [value for tag, value in line.items() if tag.startswith("grad_norm/")]
                 self.assertAlmostEqual(norm([]) + numpy.sqrt(numpy.square(of_layers).sum()) / line["grad_norm"], 1, 9, name)
-            for step in range(2, STEPS):  # norms of a step are taken before its update
+            for step in range(2, STEPS):  # norms of a step are computed before its update
                 weights = whole_state(self.saved / f"step-{step - 1}")
                 for tag, value in found[step - 1].items():
                     if not tag.startswith("param_norm/"):
@@ -138,7 +138,7 @@ class MetricsTest(CheckpointCase):
         history = lines(self.out / "history.jsonl")
         self.assertEqual([event["resumed_step"] for event in history if event["event"] == "start"], [0, 4])
         self.assertEqual([(event["from"], event["to"]) for event in history if event["event"] == "steps"],
-                         [(step, step) for step in range(1, 5)] + [(5, 6)])  # at the end also what is not logged
+                         [(step, step) for step in range(1, 5)] + [(5, 6)])  # the end logs values that steps did not
         lost = history[-1]["time"] - history[0]["time"] - sum(
             sum(event["seconds"].values()) for event in history if event["event"] == "steps")
         self.assertGreater(lost, 0)

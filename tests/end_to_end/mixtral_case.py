@@ -13,7 +13,7 @@ from harness import Case, metrics
 from layout_case import degrees
 
 LAYERS, EXPERTS, TOP_K, STEPS, RATE = 2, 8, 2, 6, 1e-3
-AUXILIARY = "loss_metrics/global_avg_auxiliary_loss"  # where there is one
+AUXILIARY = "loss_metrics/global_avg_auxiliary_loss"  # logged if a model has auxiliary losses
 SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 32]
 RECIPE = ["--job.config_file", "train_configs/mixtral_debug.toml", *SIZES, "--model.load_balance_coeff", RATE,
           "--training.seq_len", "64", "--training.local_batch_size", "1", "--training.global_batch_size", "8",
@@ -61,7 +61,8 @@ def alone(*arguments):
 
 class MixtralCase(Case):
     def assert_equals_one_rank(self, ranks, *arguments, same_load=True, model=()):
-        """`same_load`: also compares the load of each microbatch, if the layout does not cut them; `model`: options of both runs."""
+        """`same_load`: also compares the load of each microbatch, if the layout does not shard them; `model`: options
+        of both runs."""
         out = pathlib.Path(tempfile.mkdtemp(prefix=f"run_{ranks}_", dir=self.folder))
         run = train(out, ranks, *DOUBLE, *SAVES, *MEASURED, *model, *arguments)
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -72,7 +73,7 @@ class MixtralCase(Case):
         self.assertEqual(len(load), 4)  # steps 1, 2, 4, 6
         for found, line in zip(load, expected_load, strict=True):
             self.assertEqual(found.keys(), line.keys())
-            for tag in line:  # the others are of single microbatches of a rank
+            for tag in line:  # other tags are of single microbatches of a rank
                 if tag.startswith("experts/load/") or same_load:
                     self.assertAlmostEqual(found[tag], line[tag], 12, tag)
         self.assert_equal_biases(last, expected_last)

@@ -22,7 +22,7 @@ from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
-COEFFICIENT = 0.1  # of the loss of uneven load
+COEFFICIENT = 0.1  # of the load-balance loss
 
 
 class MixtralTest(MixtralCase):
@@ -93,7 +93,7 @@ class MixtralTest(MixtralCase):
             self.assertEqual(run.returncode, 0, run.stderr)
             logged = tagged(out, AUXILIARY)
             self.assertEqual(len(logged), 20 if coefficient != "0" else 0)
-            for line in logged:  # two layers, 1 each where load is even
+            for line in logged:  # two layers, each 1 with even load
                 self.assertAlmostEqual(line[AUXILIARY], LAYERS, delta=0.1)
             fullest[coefficient] = numpy.mean([max(line.values()) for line in tagged(out, "experts/load/")[-5:]])
         self.assertLess(fullest["1.0"], fullest["0"] - 0.1)
@@ -134,7 +134,7 @@ class MixtralTest(MixtralCase):
                                    "--checkpoint.initial_load_in_hf", "--training.dtype", "float32")
         expected, num_tokens = 0, 0
         for text in texts:
-            ids = torch.tensor([ids_of(text)[:-1]])  # the last token is no input
+            ids = torch.tensor([ids_of(text)[:-1]])  # the last token is not an input
             with torch.no_grad():
                 logits = theirs(ids, output_router_logits=True).router_logits
             of_layers = [load_balancing_loss_func((of_layer,), EXPERTS, TOP_K).item() / TOP_K for of_layer in logits]
@@ -151,14 +151,14 @@ class MixtralTest(MixtralCase):
 
     @thorough
     def test_forced_load_and_the_loss_of_logits_are_those_of_one_rank(self):
-        coefficient, experts = 0.5, 6  # of which neither a row nor the batch fills all alike
+        coefficient, experts = 0.5, 6  # a number of experts that even load cannot fill equally, neither by row nor by batch
         model = ["--debug.moe_force_load_balance", "--model.router_z_loss", coefficient, "--model.num_experts", experts]
         curves, _, load, _ = alone(*model)
         self.assertEqual(len(curves), 3)
-        for loss in curves[2]:  # logits are small: logsumexp is ln E
+        for loss in curves[2]:  # logits are small: logsumexp is about ln E
             self.assertAlmostEqual(loss, LAYERS * coefficient * numpy.log(experts) ** 2, delta=0.1)
         tokens = 8 * 64 * 2
-        for line in load:  # the last of all choices goes to expert 1023 % 6 = 3
+        for line in load:  # the last of all choices is for expert 1023 % 6 = 3
             for layer in range(LAYERS):
                 for expert in range(experts):
                     count = tokens // experts + (expert <= 3)
@@ -203,7 +203,7 @@ class MixtralTest(MixtralCase):
     def test_weights_of_transformers_come_in_and_go_out(self):
         theirs = self.make_theirs()
         theirs.save_pretrained(self.folder / "theirs")
-        # a step of no length on the weights that come in, saved as Hugging Face's
+        # a step with learning rate 0 on the imported weights, saved in Hugging Face's format
         run = train(self.out, 2, *SHARD, "--checkpoint.enable", "--checkpoint.interval", "1", "--checkpoint.initial_load_path",
                     self.folder / "theirs", "--checkpoint.initial_load_in_hf", "--optimizer.lr", "1e-30", "--training.steps", "1",
                     "--checkpoint.last_save_in_hf", "--checkpoint.last_save_model_only")

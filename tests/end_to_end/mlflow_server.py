@@ -72,7 +72,7 @@ class MlflowServer(http.server.ThreadingHTTPServer):
         self.thread.join()
 
     def handle_error(self, request, client_address):
-        pass  # a client that has gone
+        pass  # the client has disconnected
 
     def next_fault(self, request):
         with self.lock:

@@ -85,7 +85,8 @@ class MlflowTest(ServerCase):
         self.assertEqual((len(server.runs), len(metrics(self.out))), (0, 3))
 
     def test_a_server_that_fails_at_first_gets_everything_once(self):
-        # an experiment without an answer, a run that is made without an answer, numbers that arrive without an answer
+        # an unanswered search of the experiment, an unanswered creation of the run, and unanswered batches that were
+        # stored
         server = self.serve(faults=["reset", 500, None, "lose", 503, None, None, None, None, "lose", "reset"])
         said = self.log_to(server, *PATIENT).stderr
         self.assertEqual(len(server.runs), 1, server.requests)
@@ -106,7 +107,7 @@ class MlflowTest(ServerCase):
     def test_nobody_at_the_address_costs_a_warning(self):
         said = self.log_to(f"http://127.0.0.1:{self.free_port()}", "--logger.mlflow.finish_timeout", "0.1s").stderr
         self.assert_holds(said, "values did not reach", "training completed after step 3")
-        self.assertLessEqual(said.count("training continues"), 1, said)  # none when the run ends before the first try has failed
+        self.assertLessEqual(said.count("training continues"), 1, said)  # zero if the run ends before the first attempt has failed
         self.assertEqual(len(metrics(self.out)), 3)
 
     def test_a_server_that_hangs_is_left_at_the_end(self):
@@ -130,7 +131,7 @@ class MlflowTest(ServerCase):
         (run,) = server.runs.values()
         self.assertEqual([p[0] for p in run.metrics["loss_metrics/global_avg_loss"]], [1, 2, 3, 4, 5])
         self.assertEqual((run.status, run.params["training.steps"]), ("FINISHED", "3"))
-        self.log_to(server, *flags, "--checkpoint.folder", "other")  # from the start: another run
+        self.log_to(server, *flags, "--checkpoint.folder", "other")  # from scratch: another run
         self.assertEqual(len(server.runs), 2)
 
     def test_a_run_that_the_server_has_forgotten_begins_anew(self):
@@ -197,7 +198,7 @@ class MlflowTest(ServerCase):
 
 
 class PostTest(ServerCase):
-    """titan-post by itself."""
+    """titan-post without a run."""
 
     def answers(self, *requests):
         done = subprocess.run([PLUGINS / "titan-post"], input="".join(r + "\n" for r in requests), text=True,

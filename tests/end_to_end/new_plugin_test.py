@@ -9,7 +9,8 @@ from harness import Case, main
 from installed import PREFIX, assert_resumes_exactly, build_project, titan_installed
 
 
-# The generated plugins are named after their kind. What selects them, on top of the tiny debug recipe:
+# Generated plugins are named after their kind. Arguments that select them, in addition to the tiny
+# debug job:
 SELECTION = {
     "optimizer": ["--optimizer.name", "acme/new_optimizer"],
     "lr_scheduler": ["--lr_scheduler.name", "acme/new_lr_scheduler"],
@@ -31,13 +32,13 @@ SELECTION = {
     "compile_backend": ["--compile.enable", "--compile.backend", "acme/new_compile_backend"],
 }
 
-# One project of them all: one configuration of CMake and one build instead of a dozen.
+# One project for all plugins: one CMake configuration and build instead of twelve.
 TOGETHER = """cmake_minimum_required(VERSION 3.25)
 project(templates LANGUAGES CXX)
 find_package(Titan REQUIRED)
 """
 
-# The tiny recipe without the options of AdamW and of its schedule, which another plugin need not have.
+# The tiny job without options of AdamW and of its schedule, which another plugin may lack.
 RECIPE = """[model]
 hf_assets_path = "./tests/assets/tokenizer"
 [training]
@@ -54,9 +55,9 @@ seed = 1
 
 
 class NewPluginTest(Case):
-    # the same place at each test run, so that a compiler cache knows the sources again
+    # the same path at each test run, so that a compiler cache recognises the sources
     root = pathlib.Path(os.environ["TITAN_WORK"]) / "new_plugin"
-    plugins = None  # where the built templates lie
+    plugins = None  # folder of the built templates
 
     @classmethod
     def build_templates(cls):

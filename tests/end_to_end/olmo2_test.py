@@ -111,7 +111,8 @@ class ExchangeTest(ProbedCase):
                 model = make_model(source, **changes)
                 expected = safetensors_of(source)
                 flags = ["--model.enable_weight_tying", "--model.n_kv_heads", "4"] if changes else []
-                # a step of no length on the weights that come in, saved as Hugging Face's
+                # a step with learning rate 0 on the imported weights, saved in Hugging Face's
+                # format
                 run = train(out, 2, P + "data_parallel_shard_degree", "-1", "--training.dtype", "float32", "--checkpoint.enable",
                             "--checkpoint.interval", "1", "--checkpoint.initial_load_path", source, "--checkpoint.initial_load_in_hf",
                             "--optimizer.lr", "1e-30", "--training.steps", "1", "--checkpoint.last_save_in_hf",

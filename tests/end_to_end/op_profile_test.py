@@ -27,7 +27,7 @@ class Formulas(unittest.TestCase):
         self.assertEqual(cost("aten::mm", a, b).flops, torch_counts.mm_flop(a, b))
         self.assertEqual(cost("aten::addmm_", bias, a, b).flops, torch_counts.addmm_flop(bias, a, b))
         self.assertEqual(cost("aten::bmm", (3, *a), (3, *b)).flops, torch_counts.bmm_flop((3, *a), (3, *b)))
-        # without a mask; four key heads for eight query heads cost what eight would
+        # without a mask; four key heads for eight query heads cost as much as eight
         q, k = (2, 8, 32, 16), (2, 4, 32, 16)
         forward = torch_counts.sdpa_flop_count(q, q, q)
         backward = torch_counts.sdpa_backward_flop_count(q, q, q, q)
@@ -48,9 +48,9 @@ class Formulas(unittest.TestCase):
         found = cost("titan::grouped_mm_weight_grad", grad, x, concrete=[rows])
         self.assertEqual(found.flops, sum(torch_counts.mm_flop((24, n), (n, 40)) for n in counts))
         self.assertEqual(found.bytes, 4 * (17 * 24 + 17 * 40 + 3 * 24 * 40))
-        found = cost("titan::grouped_mm", x, (31, 40, 24), concrete=[""])  # longer lists are not told
+        found = cost("titan::grouped_mm", x, (31, 40, 24), concrete=[""])  # the profiler does not record the values of longer lists
         self.assertEqual(found.flops, forward)
-        self.assertEqual(found.bytes, 4 * (17 * 40 + 17 * 40 * 24 + 17 * 24))  # a row for each matrix that is met at most
+        self.assertEqual(found.bytes, 4 * (17 * 40 + 17 * 40 * 24 + 17 * 24))  # at most one matrix per row is read
 
     def test_values_may_be_narrower_than_keys(self):
         from torch.utils import flop_counter as torch_counts
@@ -63,7 +63,8 @@ class Formulas(unittest.TestCase):
         self.assertEqual(backward.flops_model, 2 * forward.flops)
 
     def test_a_window_costs_the_pairs_that_it_sees(self):
-        # as titan/nn/attention_rules.h runs it: pieces of its size, and queries that see a part of the piece before theirs
+        # as titan/nn/attention_rules.h runs it: pieces of the window's size, and queries that see a part of the
+        # previous piece
         length, window = 256, 64
         own, before = (4, 8, window, 16), (3, 8, window - 1, 16)
         flops = sum(cost("titan::attention_forward", q, q, q, concrete=["True"]).flops for q in (own, before))
@@ -84,7 +85,7 @@ class Formulas(unittest.TestCase):
 
     def test_unknown_operations_have_no_formula(self):
         self.assertIsNone(cost("acme::fused_everything", (8, 4)))
-        self.assertIsNone(cost("aten::mm", (8,)))  # not the operands that the formula is for
+        self.assertIsNone(cost("aten::mm", (8,)))  # operands that do not fit the formula
 
 
 class Rows(unittest.TestCase):
@@ -107,7 +108,7 @@ class Rows(unittest.TestCase):
                   self.event("aten::mm", 65, 25, [(4, 4), (4, 4)])]
         rows = {(row.phase, row.name): row for row in op_profile.rows_of_step(events, 0)}
         times = {key: row.time for key, row in rows.items()}
-        # linear has a formula too, but no operands here, so that it is looked into
+        # linear has a formula too, but no operands here, so its child operations are counted
         self.assertEqual(times, {("forward", "aten::mm"): 20, ("forward", "views, allocation, dispatch"): 10,
                                  ("forward", "acme::own"): 10, ("forward", "outside of operations"): 20,
                                  ("backward", "aten::mm"): 25, ("backward", "outside of operations"): 15,
@@ -145,7 +146,7 @@ class OfARun(unittest.TestCase):
         self.assertGreater(plain, 0)
         self.assertAlmostEqual(sum(row.time for row in rows) / 1e6 / length, 1, delta=1e-3)
         flops = sum(row.flops_model for row in rows) / estimate["flops_per_step"]["causal_half"]
-        # the estimate leaves out the diagonal of the mask and counts norms as matrices
+        # the estimate ignores the diagonal of the mask and counts norms as matrices
         self.assertAlmostEqual(flops, 1, delta=0.01)
         self.assertGreater(sum(row.time for row in rows if row.has_formula and row.bytes), 0.5 * 1e6 * length)
         self.assertGreater(blocks[0], 100)

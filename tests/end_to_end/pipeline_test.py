@@ -11,9 +11,9 @@ from validation_test import VALIDATION, ValidationCase
 
 P = "--parallelism."
 LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
-# One pass of every sum over microbatches, from the first to the last.
+# Schedules that sum over microbatches in order, from the first to the last.
 ASCENDING = ("GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
-# In words, then as in a table.
+# In words, then as in a schedule table.
 ACTION = (r"(?:forward|backward|input gradient|weight gradients|(?:sending|receiving) the (?:input|output)(?: gradient)?)"
           r"(?: of stage \d), microbatch \d \(\d(?:F|B|I|W|SEND_F|RECV_F|SEND_B|RECV_B)\d\)")
 
@@ -47,7 +47,8 @@ class MetricsTest(ValidationCase):
                 self.assertEqual(mine[name], one[name], name)
 
     def test_schedules_that_add_in_one_order_give_the_same_losses_to_the_bit(self):
-        # without clipping the norm, whose parts lie elsewhere, does not come back into the weights
+        # without clipping, the norm, whose summation order differs between stages, does not affect
+        # the weights
         flags = ["--training.steps", "6", "--training.max_norm", "1e30", "--debug.deterministic"]
         found = {}
         for name in ASCENDING:
@@ -107,7 +108,7 @@ class RefusedTest(ValidationCase):
 
     def setUp(self):
         super().setUp()
-        for name in ("tests", "train_configs"):  # the recipe's paths are relative
+        for name in ("tests", "train_configs"):  # the job's paths are relative
             (self.folder / name).symlink_to(ROOT / name)
 
     def test_a_schedule_there_is_not(self):
@@ -170,7 +171,7 @@ class FaultTest(Ranks):
     """Four ranks, each with one stage, started without a launcher. Repeated with other stages, forwards and backwards."""
 
     RANKS, MICROBATCHES = 4, 8
-    BESIDE = 3  # repeats at a time: most of each is waiting
+    BESIDE = 3  # repeats at a time, because each mostly waits
 
     def start_one(self, number, kind, faulty, when):
         """A separate case, which waits for its ranks."""
@@ -195,7 +196,7 @@ class FaultTest(Ranks):
                     continue
                 self.assertIn("error:", err)
                 self.assertRegex(err, ACTION, f"rank {rank}")
-                if rank != faulty:  # the store may have gone with its host before this rank could ask
+                if rank != faulty:  # the store may end with its host before this rank could ask
                     self.assertRegex(err, rf"rank {faulty}\b|the store is gone")
             if kind == "error":
                 self.assertIn(f"in {when} of stage {faulty}, microbatch 1 ({faulty}{when[0].upper()}1)", results[faulty][1])

@@ -120,7 +120,7 @@ class EarlyStepTest(CheckpointCase):
 
 class GroupsTest(CheckpointCase):
     def config(self, *lines):
-        """The small recipe with further lines."""
+        """The small job with further lines."""
         text = (ROOT / DEBUG_CONFIG).read_text()
         return ["--job.config_file", self.write("groups.toml", text + "\n" + "\n".join(lines) + "\n"), *SMALL[2:]]
 

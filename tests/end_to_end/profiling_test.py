@@ -17,7 +17,7 @@ SNAPSHOTS = ["--profiling.enable_memory_snapshot", "--profiling.profile_freq", "
 FSDP = ["--parallelism.data_parallel_shard_degree", "2"]
 PIPELINE = ["--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", "1F1B",
             "--training.local_batch_size", "4"]
-# tensors large enough that what is between two operations is little beside them
+# tensors large enough that gaps between operations are comparatively short
 LARGE = ["--training.seq_len", "512", "--training.local_batch_size", "4"]
 
 
@@ -68,7 +68,7 @@ class ProfilingTest(Case):
         by_thread = {}
         for event in spans(trace):
             by_thread.setdefault((event["pid"], event["tid"]), []).append(event)
-        for events in by_thread.values():  # nested or apart
+        for events in by_thread.values():  # nested or disjoint
             stack = []
             for event in events:
                 while stack and stack[-1]["ts"] + stack[-1]["dur"] <= event["ts"] + 0.003:
@@ -100,13 +100,13 @@ class ProfilingTest(Case):
             self.assertTrue(shapes and all(len(dims[0]) == len(dims[1]) == 2 for dims in shapes), shapes)
             counts = [sum(inside(recorded, e) for e in own) for recorded in steps]
             self.assertEqual(counts[0], counts[1], "a later step has other events: something is recorded twice")
-        for cats, found in shares.items():  # what else the machine does between two operations spoils a step, not all
+        for cats, found in shares.items():  # other load of the machine may spoil one step, but not all
             print(f"{cats}: {', '.join(f'{100 * share:.2f} %' for share in found)} of the steps", flush=True)
             self.assertGreater(max(found), 0.98, cats)
 
     def test_changes_no_loss(self):
         self.train(out=self.folder / "plain")
-        self.out = self.folder / 'a "quoted" name'  # which Kineto would write into its file as it is
+        self.out = self.folder / 'a "quoted" name'  # Kineto would write the quotes unescaped
         self.train(*PROFILED, "--profiling.enable_memory_snapshot")
         self.assertEqual(losses(self.out), losses(self.folder / "plain"))
         self.assert_is_a_trace(self.trace())
@@ -169,7 +169,7 @@ class ProfilingTest(Case):
         self.train(*saved, "--training.steps", "2")
         self.train(*saved, *PROFILED, "--training.steps", "8", "--profiling.profiler_active", "2", "--profiling.profiler_warmup",
                    "1", "--lr_scheduler.warmup_steps", "0")
-        # step 3 has phase 0, steps 5 and 6 are the active ones, and step 8 is the first of the next two
+        # step 3 has phase 0, steps 5 and 6 are active, and step 8 is the first of the next two
         self.assertEqual(sorted(p.name for p in (self.out / "profile_traces").iterdir()), ["iteration_6", "iteration_8"])
         for step, recorded in ((6, ["ProfilerStep#4", "ProfilerStep#5"]), (8, ["ProfilerStep#7"])):
             names = [e["name"] for e in spans(self.trace(step), cat="user_annotation") if e["name"].startswith("ProfilerStep")]

@@ -11,7 +11,7 @@ BASE = {"(s)": ("_seconds", 1), "(%)": ("_ratio", 0.01), "(GiB)": ("_bytes", 2**
 NAMED = {"tflops": ("titan_floating_point_operations_per_second", 1e12), "n_tokens_seen": ("titan_tokens_seen_total", 1),
          "n_tokens_learned": ("titan_tokens_learned_total", 1),
          "lr": ("titan_learning_rate", 1)}
-# of promtool, that is not taken: the unit is that of the field
+# promtool's advice that Titan does not follow: the unit is standard in this field
 ADVICE = ['titan_validation_metrics_bits_per_byte use base unit "bytes" instead of "bits"']
 DESCRIPTION = 'a "run" \\ of\ttwo\nlines, größer'
 
@@ -44,7 +44,7 @@ class PrometheusTest(Case):
         if promtool := shutil.which("promtool"):
             check = subprocess.run([promtool, "check", "metrics"], input=path.read_text(), capture_output=True, text=True)
             said = [line for line in (check.stdout + check.stderr).splitlines() if line not in ADVICE]
-            self.assertEqual((check.returncode & ~3, said), (0, []))  # 3: it has advice
+            self.assertEqual((check.returncode & ~3, said), (0, []))  # 3: promtool has advice
         samples = [sample for family in families for sample in family.samples]
         self.assertEqual(len({sample.name for sample in samples}), len(samples))
         return {sample.name: sample for sample in samples}, {family.name: family.type for family in families}

@@ -25,7 +25,7 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "GROUP_", "LOG_RANK", "N
 
 
 def bare_environment(**changes):
-    """The environment without variables that a launcher of this test may have set."""
+    """The environment without variables of a launcher that may have started this test."""
     env = {name: value for name, value in environment().items() if not name.startswith(LAUNCHERS)}
     return {**env, **changes}
 
@@ -36,7 +36,7 @@ def fingerprints(folder):
 
 @functools.cache
 def one_rank():
-    """Metrics and fingerprints of the recipe on one rank."""
+    """Metrics and fingerprints of the job on one rank."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         subprocess.run([TITAN, "train", *RECIPE, "--job.dump_folder", folder], cwd=ROOT, env=bare_environment(), check=True,
                        stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG)
@@ -106,7 +106,7 @@ class RanksCase(Case):
         self.assertEqual([line["step"] for line in lines], [1, 2, 3])
         for line, alone in zip(lines, expected):
             self.assertAlmostEqual(line[LOSS] / alone[LOSS], 1, delta=1e-5)
-            # AdamW takes the size of the gradients out of the losses: only the norm shows it
+            # AdamW makes the losses independent of the gradients' size; only the norm shows it
             self.assertAlmostEqual(line[NORM] / alone[NORM], 1, delta=1e-5)
             self.assertEqual(line["n_tokens_seen"], alone["n_tokens_seen"])
 
@@ -212,7 +212,7 @@ class LaunchTest(RanksCase):
 
 class TorchrunTest(RanksCase):
     def start_by_torchrun(self, *more):
-        # temporary files of torchrun: below the folder that goes away
+        # temporary files of torchrun, in a folder that is removed
         return self.start([TORCHRUN, "--no-python", "--standalone", "--nproc-per-node", "2", TITAN, *self.arguments(*more)],
                           TMPDIR=str(self.folder))
 
@@ -261,12 +261,12 @@ class EnvironmentTest(RanksCase):
         20000 + number % 20000."""
         draw = self.chance()
         while True:
-            port = draw.randrange(20000, 32768)  # below those that are given out
+            port = draw.randrange(20000, 32768)  # below the ports that the system assigns
             held = socket.socket()
             self.addCleanup(held.close)
             with contextlib.suppress(OSError):
-                held.bind(("", port))  # without SO_REUSEADDR: nobody else may hold it
-                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # but the store gets it
+                held.bind(("", port))  # without SO_REUSEADDR, so that no other process may hold the port
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # but the store may take it
                 return 20000 * 613 + port - 20000, port
 
     def test_a_step_of_slurm(self):
@@ -327,7 +327,7 @@ class EnvironmentTest(RanksCase):
 class SimulatedRankTest(Case):
     """comm.mode = "fake_backend": one process of a run of 512, nothing computed and nothing written."""
 
-    PARAMETERS, LAST_UNIT = 8_030_261_248, 128_256 * 4096 + 4096  # Llama 3 8B; its head and last norm
+    PARAMETERS, LAST_UNIT = 8_030_261_248, 128_256 * 4096 + 4096  # Llama 3 8B; its output head and last norm
 
     def play(self, *arguments, code=0, **env):
         """Runs in an empty folder, so that every file that it writes is seen."""
@@ -348,13 +348,14 @@ class SimulatedRankTest(Case):
         shown = self.gibibytes(run)
         gib = 2**30
         own = 4 * self.PARAMETERS / 512 / gib
-        others = 511 / 512 / gib  # of whatever all ranks gather or reduce
+        others = 511 / 512 / gib  # of the result of each gather or reduction
         expected = {"parameters": own, "gradients": own, "optimizer states": 2 * own, "together": 4 * own,
-                    # bfloat16, before forward and backward, where the last unit is still whole; then float32
+                    # bfloat16, before forward and backward, between which the last unit stays gathered; then
+                    # float32
                     "fsdp all_gather": 2 * (2 * self.PARAMETERS - self.LAST_UNIT) * others,
                     "fsdp reduce_scatter": 4 * self.PARAMETERS * others}
         for name, value in expected.items():
-            # rows do not divide by 512 everywhere: padding, and unequal shards
+            # 512 does not divide all rows: padding, and unequal shards
             self.assertAlmostEqual(shown[name] / value, 1, delta=5e-3, msg=f"{name}: {shown}")
 
     def test_a_rank_of_512(self):

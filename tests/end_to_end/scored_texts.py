@@ -1,5 +1,6 @@
-"""Compares scores of `titan evaluate` with the logits of a transformers model: texts, and continuations. Every
-second continuation is what the model itself would generate. Used by the tests of models with experts; evaluate_test.py compares with lm-evaluation-harness."""
+"""Compares scores of `titan evaluate` with the logits of a transformers model: texts, and continuations. Every second
+continuation is the model's own greedy one. Used by the tests of models with experts; evaluate_test.py compares with
+lm-evaluation-harness."""
 
 import json
 
@@ -9,7 +10,7 @@ from transformers import AutoTokenizer
 from harness import ROOT, titan
 
 TOKENIZER = f"{ROOT}/tests/assets/tokenizer"
-LENGTH = 96  # tokens that the model sees at once; no text has more
+LENGTH = 96  # context length in tokens; no text is longer
 SENTENCES = [json.loads(line)["text"] for line in (ROOT / "tests/assets/corpus/validation.jsonl").read_text().splitlines()[:12]]
 
 
@@ -50,7 +51,7 @@ def assert_scores_equal_transformers(case, model, folder, *layouts):
     texts, says = theirs.documents()
     files = [case.write("text.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts)),
              case.write("say.jsonl", "".join(json.dumps({"context": a, "continuation": b}) + "\n" for a, b in says))]
-    beginning = theirs.tokenizer.bos_token_id  # stands before a text as its context, and the text's own follows, as in the harness
+    beginning = theirs.tokenizer.bos_token_id  # precedes each text as its context, followed by the text's own BOS, as in the harness
     expected = {"text": [theirs.after([beginning, *theirs.ids(text)], 1)[0] for text in texts],
                 "say": [theirs.after(theirs.ids(a + b), len(theirs.ids(a))) for a, b in says]}
     case.assertEqual({is_likeliest for _, is_likeliest in expected["say"]}, {True, False})

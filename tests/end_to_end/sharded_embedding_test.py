@@ -106,7 +106,7 @@ class ShardedEmbeddingTest(Case):
         with_plugin, without = sent(2), sent(None)
         rounds, shard, vectors = BATCH // 4, ROWS // 4 * DIM * DOUBLE, SEQ_LEN * DIM * DOUBLE
         ids = SEQ_LEN * 8
-        self.assertEqual(with_plugin["emb", "all_gather"], rounds * (ids + vectors))  # the gradients of vectors, too
+        self.assertEqual(with_plugin["emb", "all_gather"], rounds * (ids + vectors))  # including the gradients of vectors
         self.assertEqual(with_plugin["emb", "reduce_scatter"], rounds * vectors)
         num_gathers = 2 * rounds  # before each forward and each backward
         self.assertEqual(with_plugin["fsdp-emb", "all_gather"], num_gathers * shard)

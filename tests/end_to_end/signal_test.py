@@ -40,7 +40,7 @@ class SignalTest(Case):
             with Background("train", *TINY, "--job.dump_folder", self.out, "--rank", 0, "--world-size", 2,
                             "--master", f"127.0.0.1:{port}") as run:
                 self.wait_for_the_store(port, run)
-                run.process.send_signal(signal.SIGUSR1)  # a notice ahead of the end
+                run.process.send_signal(signal.SIGUSR1)  # an early notice before the end
                 run.process.send_signal(number)
                 _, err, ended = run.finish()
             self.assertEqual(ended, code, err)

@@ -39,7 +39,7 @@ class Terminal:
     def read(self):
         try:
             data = os.read(self.master, 1 << 16)
-        except OSError:  # EIO: nobody holds the other end
+        except OSError:  # EIO: the other end is closed
             data = b""
         self.shown += data
         return bool(data)

@@ -1,4 +1,5 @@
-"""experiments/three_moments, built against an installation: three states and a rule of its own, judged by NumPy, under several layouts."""
+"""experiments/three_moments, built against an installation: three states and a custom rule, judged by NumPy, under
+several layouts."""
 
 import os
 import pathlib
@@ -59,7 +60,7 @@ class ThreeMomentsTest(Case):
                 beta1, beta2, beta3, eps, skew = 0.9, 0.95, 0.99 if "norm" in name else 0.98, 1e-8, 0.5
                 decay = 0.0 if "norm" in name else 0.1
                 m, v, s = (after[f"optim.{state}.{name}"] for state in ("mean", "mean_square", "mean_cube"))
-                g = (m - beta1 * before[f"optim.mean.{name}"]) / (1 - beta1)  # the gradient that the step had
+                g = (m - beta1 * before[f"optim.mean.{name}"]) / (1 - beta1)  # the gradient of the step
                 numpy.testing.assert_allclose(v, beta2 * before[f"optim.mean_square.{name}"] + (1 - beta2) * g**2, rtol=1e-7, atol=1e-18)
                 numpy.testing.assert_allclose(s, beta3 * before[f"optim.mean_cube.{name}"] + (1 - beta3) * g**3, rtol=1e-6, atol=1e-22)
                 self.assertEqual(float(after[f"optim.step.{name}"].item()), t)

@@ -106,7 +106,7 @@ class TokenizeTest(Case):
             message = run.communicate(timeout=HANG)[1]
             if run.returncode != 0:
                 return run.returncode, message
-            self.remove_files()  # it was done before: once more from the start
+            self.remove_files()  # it finished before the signal: start again
         self.fail("twenty runs were done before they could be interrupted")
 
     def files(self):
@@ -116,12 +116,13 @@ class TokenizeTest(Case):
         """Number of documents that the journal records as durable."""
         try:
             text = pathlib.Path(f"{prefix or self.prefix}.journal").read_text()
-        except FileNotFoundError:  # not there yet, or the run is done
+        except FileNotFoundError:  # not there yet, or the run has finished
             return 0
         lines = text[:text.rfind("\n") + 1].splitlines()[1:]
         return json.loads(lines[-1])["documents"] if lines else 0
 
-    # --- what is written --------------------------------------------------------------------------------------------------
+    # --- output
+    # -----------------------------------------------------------------------------------------------------------
 
     def test_the_ids_are_those_of_the_reference_library_between_bos_and_eos(self):
         self.tokenize()
@@ -177,7 +178,7 @@ class TokenizeTest(Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assert_holds(run.stderr, "needs no tokenizer")
         documents, dtype = read_pair(again)
-        self.assertEqual(dtype, numpy.int32)  # nobody says how large the ids of such data can be
+        self.assertEqual(dtype, numpy.int32)  # the largest id of such data is unknown
         for ours, theirs in zip(documents, read_pair(self.prefix)[0], strict=True):
             self.assertEqual(ours.tolist(), theirs.tolist())
         run = titan(*self.arguments("--model.hf_assets_path", self.folder / "none", prefix=self.folder / "text"))
@@ -238,7 +239,7 @@ class TokenizeTest(Case):
                 run.send_signal(signal.SIGKILL)
             message = run.communicate()[1]
             self.assertIn(run.returncode, (0, -signal.SIGKILL), message)
-            if run.returncode == 0 or pathlib.Path(f"{self.prefix}.idx").exists():  # done, or killed on its way out
+            if run.returncode == 0 or pathlib.Path(f"{self.prefix}.idx").exists():  # finished, or killed during its last steps
                 self.assertEqual(pair(self.prefix), pair(self.folder / "whole"))
                 self.remove_files()
                 last = 0
@@ -253,7 +254,7 @@ class TokenizeTest(Case):
         self.assertEqual(self.files(), ["corpus.bin", "corpus.idx"])
 
     def test_sigint_and_sigterm_say_how_to_go_on(self):
-        path = self.large(copies=160)  # a fast machine must not be done before the second signal
+        path = self.large(copies=160)  # a fast machine must not finish before the second signal
         self.tokenize(path=path, prefix=self.folder / "whole")
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             ended, message = self.interrupt_after_an_entry(path, number)
@@ -295,7 +296,8 @@ class TokenizeTest(Case):
         self.tokenize("--overwrite", path=path)
         self.assertEqual(len(read_pair(self.prefix)[0]), len(texts_of(path)))
 
-    # --- what is refused --------------------------------------------------------------------------------------------------
+    # --- refusals
+    # ---------------------------------------------------------------------------------------------------------
 
     def test_a_bad_line_is_named_and_nothing_looks_finished(self):
         lines = CORPUS.read_text().splitlines(keepends=True)
@@ -337,14 +339,14 @@ class TokenizeTest(Case):
             try:
                 while run.poll() is None and not self.journaled():
                     time.sleep(0.01)
-                run.send_signal(signal.SIGSTOP)  # it keeps its lock, and does not end before the other has looked
+                run.send_signal(signal.SIGSTOP)  # stopped, it keeps its lock until the other process has checked
                 if run.poll() is None:
                     self.assert_holds(self.tokenize(path=path, code=1), "another titan tokenize", "corpus.journal")
                     return
             finally:
                 run.kill()
                 run.communicate()
-            self.remove_files()  # it was done before: once more from the start
+            self.remove_files()  # it finished before the signal: start again
         self.fail("twenty runs were done before they could be stopped")
 
     def test_wrong_arguments_are_named(self):

@@ -51,7 +51,7 @@ class Terminal:
             return False
         try:
             text = os.read(self.end, 1 << 16)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the other end is closed
             return False
         self.output += text.decode()
         return bool(text)
@@ -78,7 +78,7 @@ def frames(text):
 class Top(harness.Case):
     def run_of(self, ranks, **options):
         run = MadeUpRun(self.folder / "run", ranks=ranks, pipeline=False, **options)
-        run.now = time.time() + 3600  # signs of life that do not age while the test runs
+        run.now = time.time() + 3600  # heartbeats in the future, which do not age while the test runs
         return run
 
     def once(self, run, code=0):
@@ -202,7 +202,7 @@ class Top(harness.Case):
         self.assertEqual({path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}, before)
         for path in (run.folder / "status").iterdir():
             path.chmod(0o644)
-        (run.folder / "status/rank_1.json").write_text('{"rank":1,"st')  # torn
+        (run.folder / "status/rank_1.json").write_text('{"rank":1,"st')  # truncated
         run.rank_status(0, step=9)
         terminal.until("1 unreadable.*step 9 of 200")
         run.rank_status(1, step=9)

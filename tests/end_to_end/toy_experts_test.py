@@ -102,7 +102,8 @@ class ToyExpertsTest(Case):
         self.assert_equals_one_rank(4, "--parallelism.pipeline_parallel_degree", "2", "--training.local_batch_size", "2", degree=2)
 
     def test_beside_tensor_and_context_parallelism(self):
-        """Without the auxiliary loss, which needs whole sequences, while these layouts cut them."""
+        """Without the auxiliary loss, which needs whole sequences, while these layouts shard
+        them."""
         alone_without = None
         for ranks, degree, arguments in ((1, None, []), (2, None, ["tensor"]), (4, 2, ["tensor"]), (4, 2, ["context"])):
             out = self.folder / "_".join(map(str, [ranks, degree, *arguments]))
@@ -148,7 +149,7 @@ class ToyExpertsTest(Case):
             leaving = (degree - 1) / degree
             counts, rows = EXPERTS * 8 * leaving, SEQ_LEN * TOP_K * DIM * DOUBLE * leaving
             self.assertEqual(with_plugin["ep", "all_to_all"], rounds * LAYERS * (counts + 4 * rows))
-            here = EXPERTS // degree * EXPERT_BYTES * LAYERS  # of the experts that the group shares
+            here = EXPERTS // degree * EXPERT_BYTES * LAYERS  # experts shared by the group
             rest = 4 // degree
             self.assertEqual(with_plugin.get(("fsdp-ep", "all_gather"), 0), num_gathers * here * (rest - 1) // rest)
             self.assertEqual(with_plugin.get(("fsdp-ep", "reduce_scatter"), 0), here * (rest - 1) // rest)

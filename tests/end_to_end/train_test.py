@@ -102,7 +102,7 @@ class TrainTest(Case):
             self.assertAlmostEqual(rate * line["time_metrics/end_to_end(s)"] / tokens, 1, places=6)
             self.assertAlmostEqual(line["tflops"] * 1e12 / (rate * operations), 1, places=6)
             self.assertAlmostEqual(line["mfu(%)"] / 100 * peak / (rate * operations), 1, places=6)
-        # the clock on the wall has run at least as long between the lines
+        # the wall clock between two lines shows at least that time
         for before, line in zip(lines, lines[1:]):
             self.assertLessEqual(line["time_metrics/end_to_end(s)"], line["wall_time"] - before["wall_time"] + 0.01)
 
@@ -170,7 +170,7 @@ class RepeatTest(Case):
         self.train(*steps, "--training.local_batch_size", "1", out=two)
         for a, b in zip(losses(one), losses(two), strict=True):
             self.assertAlmostEqual(a, b, delta=1e-6)
-        # the tokens were the same: so are the counts, and not by chance the losses of other data
+        # the tokens are the same, so the counts are too, and equal losses are not due to chance
         self.assertEqual([m["n_tokens_seen"] for m in metrics(one)], [m["n_tokens_seen"] for m in metrics(two)])
 
     def test_an_unset_seed_is_said_and_repeats_the_run(self):

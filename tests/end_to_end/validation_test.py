@@ -129,7 +129,8 @@ class LossTest(ValidationCase):
         self.assertEqual({round(value["loss"], 7) for value in values.values()}, {round(values[1]["loss"], 7)})
 
     def test_a_batch_without_a_target_is_not_the_end_of_the_data(self):
-        """Three documents of 65 tokens, 65 of one token, which fill a sequence, and six of 65; each of them twice, for two rows."""
+        """Three documents of 65 tokens, then 65 documents of one token, which fill a sequence, then six of 65 tokens;
+        each twice, for two rows."""
         random = numpy.random.default_rng(3)
         long = [random.integers(0, 2000, SEQ_LEN + 1).tolist() for _ in range(9)]
         alone = [[int(token)] for token in random.integers(0, 2000, SEQ_LEN + 1)]

@@ -1,5 +1,5 @@
-"""A run writes the files that Weights & Biases uploads, without Python in its process. tests/referee/wandb_check.py lets wandb
-itself read and upload such folders."""
+"""A run writes the files that Weights & Biases uploads, without Python in its process. tests/referee/wandb_check.py
+reads and uploads such folders with wandb itself."""
 
 import json
 import pathlib

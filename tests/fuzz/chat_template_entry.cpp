@@ -1,4 +1,5 @@
-// Chat templates: what is compiled must render a conversation, or refuse it, in bounded time.
+// Chat templates: a template that compiles must render a conversation, or refuse it, in bounded
+// time.
 #include <memory>
 #include <string>
 #include <utility>

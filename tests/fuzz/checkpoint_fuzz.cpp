@@ -1,9 +1,9 @@
-// Drives an entry with changed inputs for a while, or with inputs from files.
+// Runs an entry with mutated inputs for some time, or with inputs from files.
 //
 //   checkpoint_fuzz ENTRY [--seconds N] [--seed S] | checkpoint_fuzz ENTRY FILE...
 //
-// Every input that is read joins those that are changed next. On a failure, and when a sanitizer
-// ends the program, the input is kept in a file that the second form takes.
+// Accepted inputs are mutated further. On a failure, and when a sanitizer ends the program, the
+// input is saved to a file for the second form.
 #include <sanitizer/common_interface_defs.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@
 #include "tests/fuzz/entries.h"
 #include "tests/fuzz/mutation.h"
 
-// one allocation above this is one that a number in the input asked for
+// a larger single allocation means that a number in the input chose its size
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=256:allocator_may_return_null=0:detect_leaks=1";
 }

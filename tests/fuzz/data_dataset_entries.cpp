@@ -1,4 +1,4 @@
-// Data sets' files: of what is read, every record must read.
+// Files of data sets: if a file is accepted, every record must be readable.
 #include <zlib.h>
 #include <zstd.h>
 
@@ -29,8 +29,7 @@ void put(std::string& bytes, size_t place, size_t count, uint64_t number) {
   for (size_t i = 0; i < count; ++i) bytes[place + i] = static_cast<char>(number >> 8 * i);
 }
 
-// --- Megatron's .idx, behind the size of its .bin file (8 bytes, little-endian)
-// ----------------------
+// --- Megatron's .idx, after the size of its .bin file (8 bytes, little-endian) ----------------
 
 void read_megatron_index(std::string_view content, const std::string& name) {
   TITAN_CHECK(content.size() >= 8, data, name, ": byte 0: no size");
@@ -79,7 +78,7 @@ std::vector<std::string> megatron_index_corpus() {
           megatron_index(5, 8, {1, 2, 3}, {0, 3}, true)};
 }
 
-/// Sizes and starts that fit what else was changed.
+/// Repairs sizes and starts, so that they fit the other changes.
 void repair_megatron_index(std::string& input) {
   constexpr size_t kHeader = 8 + 34;
   if (input.size() < kHeader) return;
@@ -99,8 +98,7 @@ void repair_megatron_index(std::string& input) {
   put(input, 0, 8, start);
 }
 
-// --- JSON lines, plain or packed
-// ---------------------------------------------------------------------
+// --- JSON lines, plain or packed --------------------------------------------------------------
 
 void read_jsonl(std::string_view content, const std::string& name) {
   constexpr uint64_t kMaxLineBytes = 1 << 20;

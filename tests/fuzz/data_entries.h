@@ -1,5 +1,5 @@
-// What the fuzzer of tokenizers and data sets and the check of the hostile files share: how each
-// kind of file is read.
+// How each kind of file is read. Used by the fuzzer of tokenizers and data sets and by the check of
+// the hostile files.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace titan::fuzz {
 
 /// One kind of file.
 struct FileKind {
-  const char* name;  ///< of the entry, and of the folder of hostile files
-  /// Reads the content of a file `name` and uses what was read. Throws an Error for what is no such
-  /// file, and std::logic_error when what was read contradicts itself.
+  const char* name;  ///< of the entry, and of its folder of hostile files
+  /// Reads the content of a file `name` and uses the result. Throws an Error for an invalid file,
+  /// and std::logic_error when the result contradicts itself.
   void (*read)(std::string_view content, const std::string& name);
   std::vector<std::string> (*corpus)();
   void (*repair)(std::string& input);  ///< see Entry
@@ -23,7 +23,7 @@ struct FileKind {
 extern const FileKind kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl,
     kPipelineCsv, kChatTemplate;
 
-/// All of them.
+/// All kinds.
 std::vector<FileKind> file_kinds();
 
 /// Throws std::logic_error.

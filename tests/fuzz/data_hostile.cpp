@@ -2,8 +2,8 @@
 //
 //   data_hostile FOLDER
 //
-// Below FOLDER, for each entry of data_fuzz, a folder of files and in it `expected`: lines of a
-// file's name and, behind a tab, what the message must hold: the place and the reason.
+// FOLDER has a folder of files for each entry of data_fuzz. Its file `expected` has lines of a
+// file's name, a tab, and the text that the message must contain: the place and the reason.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -30,7 +30,7 @@ std::string content_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What is wrong with how the file is refused; empty when nothing is.
+/// The problem with the refusal of a file; empty when there is none.
 std::string problem(const FileKind& kind, const fs::path& path,
                     const std::vector<std::string>& expected) {
   const std::string content = content_of(path);
@@ -49,7 +49,7 @@ std::string problem(const FileKind& kind, const fs::path& path,
 }
 
 int check(const FileKind& kind, const fs::path& folder) {
-  std::map<std::string, std::vector<std::string>> expected;  // by the file's name
+  std::map<std::string, std::vector<std::string>> expected;  // by file name
   std::ifstream lines(folder / "expected");
   for (std::string line; std::getline(lines, line);) {
     std::istringstream parts(line);

@@ -1,4 +1,4 @@
-// Tokenizers' files: what is read must encode and decode any text.
+// Files of tokenizers: if a file is accepted, the tokenizer must encode and decode any text.
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
@@ -53,7 +53,7 @@ void use(const Tokenizer& tokenizer, std::string_view content) {
   }
 }
 
-// --- tokenizer.json; behind the separator tokenizer_config.json ---------------------------------
+// --- tokenizer.json; after the separator tokenizer_config.json ----------------------------------
 
 void read_tokenizer_json(std::string_view content, const std::string& name) {
   const size_t end = std::min(content.find(kSeparator), content.size());
@@ -105,8 +105,7 @@ std::vector<std::string> tokenizer_json_corpus() {
           llama2};
 }
 
-// --- .tiktoken
-// ------------------------------------------------------------------------------------
+// --- .tiktoken --------------------------------------------------------------------------------
 
 std::string base64(std::string_view bytes) {
   constexpr const char* kDigits =
@@ -144,8 +143,7 @@ std::vector<std::string> tiktoken_corpus() {
   return {file, bytes_alone};
 }
 
-// --- SentencePiece models
-// -------------------------------------------------------------------------
+// --- SentencePiece models ---------------------------------------------------------------------
 
 void read_sentencepiece(std::string_view content, const std::string& name) {
   const sentencepiece::SentencepieceTokenizer tokenizer(content, name);
@@ -166,8 +164,7 @@ std::vector<std::string> sentencepiece_corpus() {
       small_pieces().message(2, trainer(2)).message(3, with_rules).message(5, with_rules).text()};
 }
 
-/// Puts the lengths of a message's fields right, and those of its pieces; leaves out what begins no
-/// field.
+/// Corrects the lengths of a message's fields and of its pieces; drops bytes that begin no field.
 std::string framed(std::string_view message, bool is_model) {
   std::string fixed;
   for (size_t i = 0; i < message.size();) {

@@ -21,7 +21,7 @@ void require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
 
-/// Runs `read`; a data Error is a refusal, every other exception goes on.
+/// Runs `read`. A data Error is a refusal; every other exception propagates.
 template <class Read>
 Outcome outcome_of(const Read& read) {
   try {
@@ -34,8 +34,8 @@ Outcome outcome_of(const Read& read) {
   }
 }
 
-// An input of `safetensors` is several files, each behind the size that it claims to have. The
-// bytes of tensors are left out: nobody reads them here.
+// An input of `safetensors` is several files, each after its claimed size. It has no bytes of
+// tensors, which this entry does not read.
 int64_t little_endian(std::string_view bytes) {
   uint64_t number = 0;
   for (size_t i = 8; i-- > 0;) number = number << 8 | static_cast<unsigned char>(bytes[i]);
@@ -67,7 +67,7 @@ std::vector<std::string_view> split_files(std::string_view input) {
   return parts;
 }
 
-/// The largest end of a tensor that a header's text names; 0 for what is none.
+/// The largest end of a tensor in a header's text; 0 if the text is invalid.
 int64_t data_bytes(std::string_view text) {
   constexpr std::string_view kMember = "\"data_offsets\":[";
   int64_t most = 0;
@@ -91,14 +91,14 @@ void repair_safetensors(std::string& input) {
     const std::string_view text = part.substr(16);
     const auto length = static_cast<int64_t>(text.size());
     files.push_back(little_endian_text(length).append(text));
-    // wraps around where the header lies
+    // overflow wraps around, so that any numbers in the header are allowed
     sizes.push_back(static_cast<int64_t>(8 + static_cast<uint64_t>(length) +
                                          static_cast<uint64_t>(data_bytes(text))));
   }
   input = join_files(files, sizes);
 }
 
-/// A header that was read describes its file without a gap, and is written and read the same.
+/// An accepted header describes its file without a gap, and survives writing and reading.
 void check_header(const SafetensorsHeader& header, int64_t file_bytes) {
   int64_t position = 0;
   for (const TensorEntry& tensor : header.tensors) {
@@ -194,7 +194,7 @@ std::vector<std::string> safetensors_corpus() {
         files.push_back(header_bytes(tensors, metadata));
         sizes.push_back(static_cast<int64_t>(files.back().size()) +
                         (tensors.empty() ? 0 : tensors.back().end));
-        if (!is_sharded) break;  // a whole tensor stands in one file
+        if (!is_sharded) break;  // a whole tensor is in one file
       }
       corpus.push_back(join_files(files, sizes));
     }
@@ -215,7 +215,7 @@ Outcome run_manifest(const uint8_t* data, size_t size) {
   });
 }
 
-/// Changes are to reach what lies behind the manifest's own hash.
+/// Corrects the manifest's own hash, so that changes reach the code that reads the rest.
 void repair_manifest(std::string& input) {
   const size_t quote = input.rfind('"');
   if (quote != std::string::npos && quote >= 32) input = with_own_hash(std::move(input));

@@ -1,4 +1,4 @@
-// The entries of the fuzzer: each takes any bytes, and good inputs from which it starts.
+// The entries of the fuzzer: each accepts any bytes, and has valid inputs to start from.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace titan::fuzz {
 
-/// Whether an input was read or refused. Anything else is thrown or ends the program.
+/// Returns whether an input was read or refused. Other outcomes throw or end the program.
 enum class Outcome { read, refused };
 
 struct Entry {
   const char* name;
-  /// Throws std::logic_error when what was read contradicts itself.
+  /// Throws std::logic_error when the result contradicts itself.
   Outcome (*run)(const uint8_t* data, size_t size);
   std::vector<std::string> (*corpus)();
-  /// Puts right what hides the rest of a changed input from being read: lengths in front of texts.
-  /// Null: there is nothing of the kind.
+  /// Repairs a mutated input whose errors would stop the reader early: lengths before texts. Null:
+  /// no repair needed.
   void (*repair)(std::string& input);
 };
 

@@ -100,7 +100,7 @@ std::pair<size_t, size_t> random_piece(std::string_view text, Random& random) {
   return {first, std::min(text.find_first_not_of(kDigits, start), text.size()) - first};
 }
 
-/// A member of an object: its name, its value and the comma behind it.
+/// A member of an object: its name, its value and the comma after it.
 std::pair<size_t, size_t> random_member(std::string_view text, Random& random) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     const size_t start = text.find('"', below(text.size(), random));
@@ -143,7 +143,7 @@ void change(std::string& text, const std::vector<std::string>& others, Random& r
     case 3:
       text.erase(start, length);
       break;
-    case 4: {  // the piece and what follows it up to the next, once more
+    case 4: {  // repeats a piece and the text up to the next piece
       const size_t end =
           std::min(text.find_first_of("\"{[0123456789", start + length), text.size());
       text.insert(start, text.substr(start, end - start));
@@ -155,13 +155,13 @@ void change(std::string& text, const std::vector<std::string>& others, Random& r
     case 6:
       text.insert(below(text.size() + 1, random), one_of(kWords, random));
       break;
-    case 7: {  // a piece of this input, or of another, in place of one
+    case 7: {  // replaces a piece by one of this or another input
       const std::string other = below(2, random) == 0 ? text : others[below(others.size(), random)];
       const auto [from, count] = random_piece(other, random);
       text.replace(start, length, other.substr(from, count));
       break;
     }
-    case 8: {  // the front of one, the end of another
+    case 8: {  // joins the front of one input and the end of another
       const std::string& other = others[below(others.size(), random)];
       text = text.substr(0, below(text.size() + 1, random)) +
              other.substr(below(other.size() + 1, random));
@@ -172,7 +172,7 @@ void change(std::string& text, const std::vector<std::string>& others, Random& r
       text.erase(from, count);
       break;
     }
-    case 10: {  // a member to where another one starts
+    case 10: {  // moves a member to the place of another
       const auto [from, count] = random_member(text, random);
       const std::string member = text.substr(from, count);
       if (below(2, random) == 0) text.erase(from, count);

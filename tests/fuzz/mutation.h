@@ -1,4 +1,4 @@
-// Changes to inputs of the fuzzer: of bits and bytes, and of JSON's numbers and pieces.
+// Mutations of the fuzzer's inputs: bits, bytes, and numbers and pieces of JSON.
 #pragma once
 
 #include <random>
@@ -9,7 +9,7 @@ namespace titan::fuzz {
 
 using Random = std::mt19937_64;
 
-/// One to six changes of `input`; `others`: inputs to take pieces from.
+/// Makes one to six changes to `input`. `others`: inputs to take pieces from.
 std::string mutated(const std::string& input, const std::vector<std::string>& others,
                     Random& random);
 

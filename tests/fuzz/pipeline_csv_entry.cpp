@@ -1,5 +1,5 @@
-// Tables of pipelines: what is read must be written and read again as it was, and is either proved
-// to run or refused.
+// Pipeline tables: an accepted table survives writing and reading, and is either proved to run or
+// refused.
 #include <stdexcept>
 
 #include <titan/error.h>
@@ -14,7 +14,7 @@ namespace {
 
 using pipeline_schedules::parse_csv_table;
 
-/// Gives a table that was read, for the shape that it has.
+/// A schedule that returns the table that was read, for its shape.
 class ReadSchedule final : public PipelineSchedule {
  public:
   explicit ReadSchedule(const PipelineTable& table) : table_(table) {}

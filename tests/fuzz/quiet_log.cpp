@@ -1,4 +1,4 @@
-// The log of the fuzzed readers: what they warn of is no finding.
+// The log of the fuzzed readers; drops warnings, which are no findings.
 #include <titan/log.h>
 
 namespace titan::log {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/gpu_bundle.sh: its pieces, a bundle of this build that passes its check, and damage that the check finds."""
+"""tools/gpu_bundle.sh: the pieces of a bundle, a bundle of this build that passes its check, and damage that the
+check finds."""
 
 import json
 import os

@@ -1,8 +1,9 @@
-"""One stage of run_all.py, a process of its own: `checks.py STAGE --root DIR --programs DIR --device NAME --out DIR --seconds N`.
+"""One stage of run_all.py, in its own process: `checks.py STAGE --root DIR --programs DIR --device NAME --out DIR
+--seconds N`.
 
-Prints JSON lines that run_all.py reads: checks, figures and rows of tables (running.py). Exit code 0 also when a check failed.
-`checks.py expected --device cpu` prints the losses of all jobs that a GPU is compared with; tools/gpu_bundle.sh keeps them as
-expected.json.
+Prints JSON lines that run_all.py reads: checks, figures and rows of tables (running.py). Exit code 0 also when a check
+failed. `checks.py expected --device cpu` prints the losses of all jobs that a GPU is compared with; tools/gpu_bundle.sh
+keeps them as expected.json.
 """
 
 import argparse
@@ -20,11 +21,13 @@ import sanitizing
 from running import Context, check, figure, largest_difference, ran, row, same_tensors, within
 
 BF16 = ["--training.mixed_precision_param", "bfloat16"]
-# Attention's backward adds up in another order each time on a GPU unless it is asked not to, as in PyTorch.
+# On a GPU attention's backward adds in a different order each time unless it must be deterministic, as in
+# PyTorch.
 EXACT = ["--debug.deterministic"]
 FUSED = ["--compile.enable", "--compile.no_graphs"]
-# Jobs whose losses on the CPU are kept in the bundle: recipe, flags, and how far a GPU's first loss and all its losses may be off,
-# relative. fp32 differs in the order of sums alone; bf16 by its rounding, 2^-9 each, where a kernel rounds elsewhere.
+# Jobs whose losses on the CPU are in the bundle: recipe, flags, and the largest relative difference of a GPU's first
+# loss and of all its losses. In fp32 only the order of sums differs; in bf16 a kernel may round elsewhere, by 2^-9 each
+# time.
 FIRST_STEPS = {
     "fp32": ("debug_model", [], 1e-5, 1e-3),
     "fp32 fused": ("debug_model", FUSED, 1e-5, 1e-3),
@@ -34,14 +37,16 @@ FIRST_STEPS = {
     "bf16 documents": ("debug_model", ["--data.isolate_documents", *BF16], 2e-3, 1e-2),
     "bf16 weights": ("debug_model", ["--training.dtype", "bfloat16", *BF16], 2e-3, 2e-2),
 }
-# A router whose logits differ in the last bit may choose another expert, so models with experts get more room.
+# A router whose logits differ in the last bit may choose another expert, so models with experts have larger
+# limits.
 FAMILIES = {
     f"{family} {kind}": (family, flags, first, whole)
     for family, room in (("qwen3_debug", 1), ("mixtral_debug", 10), ("qwen3_moe_debug", 10), ("deepseek_v3_debug", 10),
                          ("llama4_debug", 10), ("gpt_oss_debug", 10))
     for kind, flags, first, whole in (("fp32", [], 1e-5, 1e-3 * room), ("bf16", BF16, 4e-3, 1e-2 * room))
 }
-# Conversations of unequal lengths packed into rows: padding that neither loss, router nor attention may count.
+# Conversations of different lengths packed into rows, with padding that neither loss, router nor attention may
+# count.
 PADDED = ["--training.dataset", "messages", "--training.dataset_path", "tests/assets/chat/train.jsonl", "--data.packing", "best_fit",
           "--data.isolate_documents", "--data.too_long", "skip", "--chat_template.name", "jinja", "--chat_template.file",
           "tests/assets/chat/chat_template.jinja"]
@@ -80,7 +85,7 @@ def device(c):
 
 
 def expected_losses(c, stage, jobs):
-    """Of the CPU, from the bundle, or computed here where it has none."""
+    """Losses on the CPU, from the bundle, or computed here if there is none."""
     file = c.root / "tests/gpu/expected.json"
     if file.exists():
         return json.loads(file.read_text())[stage]
@@ -111,7 +116,7 @@ def compare_with_cpu(c, stage):
         within(f"{name}: first loss differs from the CPU's (relative)", largest_difference(losses[:1], expected[name][:1]), first)
         within(f"{name}: losses of all steps differ from the CPU's (relative)", largest_difference(losses, expected[name]), whole,
                f"{losses} and {expected[name]}")
-        if "adapters" not in name:  # those of a model that has learned nothing yet
+        if "adapters" not in name:  # losses of an untrained model
             check(f"{name}: the loss falls", losses[-1] < losses[0], losses[-1], losses[0])
 
 
@@ -215,7 +220,7 @@ def recompute(c):
             measured = max(run.values("memory/max_active(GiB)")) * 2**30
             row("peak memory", mode=mode, dtype=kind, estimated_bytes=predicted, measured_bytes=round(measured),
                 error_percent=round(100 * (predicted / measured - 1), 3))
-            # how much of what is offloaded is still on its way depends on the speed of the copies
+            # how much offloaded memory is still in flight depends on the speed of the copies
             within(f"{mode}, {kind}: estimated peak memory differs from the measured one (relative)",
                    abs(predicted / measured - 1), 0.1 if mode == "offload" else 0.01)
     if ("cpu offload", "bf16") in done and ran("training.enable_cpu_offload", done["cpu offload", "bf16"]):
@@ -244,7 +249,7 @@ def checkpoints(c):
         figure(f"training held per save of 6 million parameters, {mode} (s)", held(runs[mode]))
     half = c.train("half", *save, "--checkpoint.async_mode", "async_with_pinned_mem", steps=4)
     rest = c.train("half", *save, "--checkpoint.async_mode", "async_with_pinned_mem", steps=8, keep=True)
-    # the schedule of a run of 4 steps is another one, so the parts are compared by a resume of the whole run's step 4
+    # a run of 4 steps has another schedule, so the comparison resumes from step 4 of the whole run
     if ran("the first half", half) & ran("the resumed half", rest):
         check("a run resumes from its own save", "resumed after step 4" in rest.stderr, None, None, rest.why())
     again = c.fresh("again")
@@ -369,7 +374,7 @@ def expected(c):
 
 
 def diagnosis(c):
-    """What failed, once more under tools of CUDA with a small shape."""
+    """Runs failed operations again under CUDA's tools with a small shape."""
     small = ["--training.seq_len", 64, "--training.local_batch_size", 1]
     blocking = c.train("blocking", *small, *BF16, steps=2, timeout=25, CUDA_LAUNCH_BLOCKING="1", TORCH_SHOW_CPP_STACKTRACES="1")
     row("diagnosis", tool="CUDA_LAUNCH_BLOCKING=1", code=blocking.code, says=blocking.why()[-1500:])

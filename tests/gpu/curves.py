@@ -2,11 +2,12 @@
 
     python3 tests/gpu/curves.py A.jsonl B.jsonl... [--limit 1e-4] [--steps 10]
 
-A curve is a file of JSON lines: Titan's metrics.jsonl (`step`, `loss_metrics/global_avg_loss`), or {"step", "loss"} as
-torchtitan_side.py --loss-log writes it. Prints one JSON value. Exit code 1: a loss is not finite, curves have no step in common
-or, with --limit, a loss differs by more. --steps compares the first N common steps only.
+A curve is a file of JSON lines: Titan's metrics.jsonl (`step`, `loss_metrics/global_avg_loss`), or {"step", "loss"}
+from torchtitan_side.py --loss-log. Prints one JSON value. Exit code 1: a loss is not finite, curves have no step in
+common or, with --limit, a loss differs by more. --steps compares the first N common steps only.
 
-`stage` is a stage of run_all.py: the debug model by Titan and by torchtitan v0.2.2 from the same weights, on the same tokens.
+`stage` is a stage of run_all.py: the debug model by Titan and by torchtitan v0.2.2 from the same weights, on the same
+tokens.
 """
 
 import argparse
@@ -55,7 +56,8 @@ SEQ_LEN, ROWS, STEPS = 128, 2, 20
 TOKENS = ("--training.dataset", "tokens", "--dataset.tokens.format", "raw", "--dataset.tokens.dtype", "int32",
           "--dataset.tokens.chunk_tokens", SEQ_LEN + 1, "--training.seq_len", SEQ_LEN, "--training.local_batch_size", ROWS)
 BF16 = ("--training.mixed_precision_param", "bfloat16")
-# Name: flags of Titan, of torchtitan_side.py, largest difference of a loss. On CPUs: fp32 1.4e-6, bf16 2.9e-4, float8 8e-3.
+# Name: flags of Titan, of torchtitan_side.py, largest difference of a loss. On CPUs: fp32 1.4e-6, bf16 2.9e-4, float8
+# 8e-3.
 JOBS = {
     "fp32": ((), ("--dtype", "float32"), 1e-3),
     "bf16": (BF16, ("--layout", "fsdp"), 2e-2),
@@ -85,7 +87,7 @@ def stage(c):
     folder = c.fresh("curves")
     tokens, weights = folder / "tokens.bin", folder / "hf"
     write_tokens(tokens, 24, 2048)  # 2048: the debug model's vocabulary
-    # both sides read the weights from the folder, so that it does not matter which device drew them
+    # both sides read the weights from the folder, so the device that drew them does not matter
     seed = c.train("curves_seed", "--checkpoint.enable", "--checkpoint.create_seed_checkpoint", device="cpu")
     convert = ran("a seed checkpoint", seed) and c.run("titan", "convert", "to-hf", seed.folder / "checkpoint/step-0", weights)
     if not convert or not ran("titan convert to-hf", convert):
@@ -121,7 +123,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("curves", nargs="+", metavar="FILE")
     parser.add_argument("--limit", type=float, help="largest absolute difference of a loss")
-    parser.add_argument("--steps", type=int, help="compare so many steps")
+    parser.add_argument("--steps", type=int, help="compare this many steps")
     arguments = parser.parse_args()
     if len(arguments.curves) < 2:
         parser.error("two curves or more are needed")

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Fetches what a machine without a network lacks for tests/gpu/torchtitan_side.py: torchtitan v0.2.2, torchao and their imports.
+# Fetches the wheels that tests/gpu/torchtitan_side.py needs on a machine without a network:
+# torchtitan v0.2.2, torchao and their imports.
 #
 #   tests/gpu/fetch_wheels.sh DIR
 #
-# Wheels for Python 3.12 on Linux x86_64, without dependencies. The machine has PyTorch 2.11, transformers, tensorboard, einops,
-# tokenizers, pillow, fsspec, numpy, pyarrow, pandas, requests, tqdm, pyyaml, huggingface_hub, safetensors and xxhash. Fails if
-# the wheels take more than 12 MB. PYTHON names the Python whose pip fetches.
+# Wheels for Python 3.12 on Linux x86_64, without dependencies. The machine has PyTorch 2.11,
+# transformers, tensorboard, einops, tokenizers, pillow, fsspec, numpy, pyarrow, pandas, requests,
+# tqdm, pyyaml, huggingface_hub, safetensors and xxhash. Fails if the wheels take more than 12 MB.
+# PYTHON names the Python whose pip fetches.
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }

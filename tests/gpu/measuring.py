@@ -1,4 +1,5 @@
-"""The stages of run_all.py that measure: ceilings of the card, training of 1B and 8B, the same by torchtitan v0.2.2, a step by operation."""
+"""The stages of run_all.py that measure: peaks of the card, training of 1B and 8B, the same with torchtitan v0.2.2, and
+a step by operation."""
 
 import collections
 import gzip
@@ -9,7 +10,8 @@ import sys
 from running import check, figure, ran, row
 
 FLOAT8 = ["--model.converters", "quantize.linear.float8"]
-# Tried in this order until `titan estimate` says that the job fits: least recomputation first.
+# Tried in this order until `titan estimate` says that the job fits, starting with the least
+# recomputation.
 WAYS = (
     ("all activations kept", ["--activation_checkpoint.mode", "none"], "none"),
     ("selective recomputation", ["--activation_checkpoint.mode", "selective", "--activation_checkpoint.selective_ac_option", "op"],
@@ -17,7 +19,7 @@ WAYS = (
     ("full recomputation", ["--activation_checkpoint.mode", "full"], "full"),
     ("full recomputation, weights in bf16", ["--activation_checkpoint.mode", "full", "--training.dtype", "bfloat16"], None),
 )
-ROOM = 0.95  # of the card's memory that an estimate may take: it knows nothing of CUDA's context and of fragments
+ROOM = 0.95  # of the card's memory that an estimate may use: it ignores CUDA's context and fragmentation
 MODELS = {"1B": 8192, "8B": 4096, "debugmodel": 128}
 
 
@@ -38,7 +40,8 @@ def job(c, flavor, more=()):
 
 
 def way_that_fits(c, words):
-    """(name, flags, torchtitan's mode) by the estimate; None, with a failed check, when nothing fits."""
+    """(name, flags, torchtitan's mode) chosen by the estimate; None, with a failed check, when nothing
+    fits."""
     if c.is_small:
         return WAYS[0]
     memory, said = memory_of_card(c), []
@@ -74,7 +77,7 @@ def bench(c, name, words, way, steps, timeout):
 
 
 COMPILED = ["--compile.enable"]
-JOBS = {  # name: flags, in the order in which they are measured
+JOBS = {  # name: flags, in the order of measurement
     "bfloat16": [],
     "float8 tensorwise": FLOAT8,
     "float8 rowwise": [*FLOAT8, "--quantize.linear.float8.recipe_name", "rowwise"],
@@ -195,7 +198,8 @@ def profile_8b(c):
 
 
 def curves(c):
-    """The debug model from the same weights and tokens by both; filled in by tests/gpu/curves.py."""
+    """The debug model from the same weights and tokens in both programs; filled in by
+    tests/gpu/curves.py."""
     import curves as comparison  # pylint: disable=import-outside-toplevel
     comparison.stage(c)
 

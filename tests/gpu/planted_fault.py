@@ -1,4 +1,4 @@
-"""Stands in for a stage in the tests of run_all.py: hang, crash, nan or garbage."""
+"""Replaces a stage in the tests of run_all.py with a fault: hang, crash, nan or garbage."""
 
 import json
 import os

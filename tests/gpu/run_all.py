@@ -2,14 +2,15 @@
 
     tools/gpu_bundle.sh DIR                                        # on a machine with nvcc; needs no GPU
     DIR/tests/gpu/run_all.sh --bundle DIR --minutes 9 --out OUT    # on the machine with the GPU; needs no network, no compiler
-    tests/gpu/run_all.sh --device cpu                              # every stage in small on a CPU, from build/release
-    ... --only device graphs                                       # these stages alone
+    tests/gpu/run_all.sh --device cpu                              # every stage with small sizes on a CPU, from build/release
+    ... --only device graphs                                       # only these stages
     ... --again-failed OUT/report.json                             # the stages that failed in an earlier run
     ... --list                                                     # the stages and their limits
 
-Every stage is a process of its own with a time limit. A stage that fails, crashes or hangs ends alone; the run continues.
-OUT/report.json and OUT/report.md are complete after every stage, so that a run that is cut at any moment leaves a report, and the
-report names the stage that was running. tools/gpu_report.py makes docs/results/gpu.md from report.json. Standard library only.
+Every stage is a separate process with a time limit. When a stage fails, crashes or hangs, the other stages still run.
+OUT/report.json and OUT/report.md are complete after every stage, so that a run that is interrupted at any moment leaves
+a report, and the report names the stage that was running. tools/gpu_report.py makes docs/results/gpu.md from
+report.json. Standard library only.
 """
 
 import argparse
@@ -38,18 +39,18 @@ def parsed():
     parser.add_argument("--minutes", type=float, default=9)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("gpu_results"))
     parser.add_argument("--only", nargs="+", metavar="STAGE")
-    parser.add_argument("--again-failed", type=pathlib.Path, metavar="REPORT", help="the stages that an earlier report calls failed")
+    parser.add_argument("--again-failed", type=pathlib.Path, metavar="REPORT", help="only the stages that failed in an earlier report")
     parser.add_argument("--patience", type=float, default=1, metavar="F", help="multiplies every stage's limit, for slow machines")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no stage may take longer")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="limit in seconds for every stage")
     parser.add_argument("--no-diagnosis", action="store_true", help="do not rerun what failed under the CUDA tools")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--plant", nargs="+", default=[], metavar="STAGE=FAULT",
-                        help="for tests of this program: hang, crash, nan or garbage in place of a stage")
+                        help="for tests of this program: replaces a stage with hang, crash, nan or garbage")
     return parser.parse_args()
 
 
 def not_finite(value):
-    """Whether a NaN or an infinity stands anywhere in a JSON value."""
+    """Whether a JSON value contains a NaN or an infinity."""
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, dict):
@@ -58,7 +59,8 @@ def not_finite(value):
 
 
 class Findings:
-    """What a stage printed, line by line: checks, figures and rows of tables as JSON objects. Thread-safe enough for one reader."""
+    """The output of a stage, line by line: checks, figures and rows of tables as JSON objects. Thread-safe enough for
+    one reader."""
 
     def __init__(self):
         self.checks, self.figures, self.tables, self.unread = [], {}, {}, 0
@@ -168,7 +170,7 @@ class Report:
         whole = {"schema": 2, "machine": self.facts, "seconds": round(time.monotonic() - self.begin, 1), "running": self.running,
                  "not_started": self.waiting, "stages": self.records}
         self.replace("report.md", self.text())
-        self.replace("report.json", json.dumps(whole, indent=1))  # last: who waits for it finds the other, too
+        self.replace("report.json", json.dumps(whole, indent=1))  # last, so that a reader that waits for it finds the other too
 
     def replace(self, name, text):
         temporary = self.out / f".{name}.tmp"

@@ -1,3 +1,3 @@
 #!/bin/sh
-# What Titan wants to know of a machine with a GPU: see tests/gpu/run_all.py --help.
+# Checks Titan on a machine with a GPU; see tests/gpu/run_all.py --help.
 exec python3 "$(dirname "$0")/run_all.py" "$@"

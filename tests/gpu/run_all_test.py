@@ -1,4 +1,5 @@
-"""tests/gpu/run_all.py on a CPU: every stage in small, planted faults, a cut run, and what is run again."""
+"""tests/gpu/run_all.py on a CPU: every stage with small sizes, planted faults, an interrupted run, and
+repeated stages."""
 
 import json
 import os
@@ -36,7 +37,7 @@ class RunAll(unittest.TestCase):
         self.out = pathlib.Path(holder.name) / "results"
 
     def test_every_stage_passes_in_small(self):
-        # limits are those of a GPU; this machine may be many times slower
+        # limits are those for a GPU; this machine may be many times slower
         run = run_all("--out", self.out, "--minutes", 25, "--patience", 12)
         failed = {record["stage"]: [check for check in record["checks"] if not check["ok"]] + record["says"]
                   for record in report(self.out)["stages"] if record["status"] != "passed"}
@@ -64,14 +65,14 @@ class RunAll(unittest.TestCase):
         self.assertEqual([check["check"] for check in found["graphs"]["checks"] if not check["ok"]], ["loss"])
         self.assertGreater(found["operations"]["unread_lines"], 0)
         self.assertIn("exit code 1 without a failed check", found["operations"]["says"][0])
-        for name in ("device", "first_steps", "operations"):  # what came before the fault is kept
+        for name in ("device", "first_steps", "operations"):  # stages before the fault are kept
             self.assertEqual(found[name]["checks"][0]["check"], "before the fault")
         self.assertEqual(found["float8"]["status"], "passed", found["float8"])
         self.assertEqual(found["diagnosis"]["status"], "passed", found["diagnosis"])
         text = (self.out / "report.md").read_text()
         for name in ("device", "first_steps", "graphs", "operations"):
             self.assertIn(f"| {name} | failed |", text)
-        # only what failed is run again
+        # only failed stages run again
         again = run_all("--out", self.out, "--again-failed", self.out / "report.json", "--list")
         self.assertEqual([line.split()[0] for line in again.stdout.splitlines()][:-1], ["device", "first_steps", "operations", "graphs"])
 

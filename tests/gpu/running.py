@@ -1,4 +1,4 @@
-"""What the stages of run_all.py share: runs of Titan's programs, and the lines that run_all.py reads."""
+"""Shared by the stages of run_all.py: runs of Titan's programs, and the lines that run_all.py reads."""
 
 import concurrent.futures
 import hashlib
@@ -88,10 +88,11 @@ class Context:
         return self.deadline - time.monotonic()
 
     def run(self, program, *words, timeout=None, folder=None, **environment):
-        """Runs a program of the bundle from its root; a Run. A program over its time counts as one that failed."""
+        """Runs a program of the bundle from its root. A program that exceeds its time counts as failed."""
         words = [str(self.programs / program) if "/" not in str(program) else str(program), *map(str, words)]
         begin = time.monotonic()
-        # a little less than the stage has, so that the stage still says which program hung
+        # a little less than the stage's limit, so that the stage can still report which program
+        # hung
         limit = max(1, min(timeout or 1e9, self.left() - 1))
         try:
             done = subprocess.run(words, cwd=self.root, env={**self.environment, **environment}, stdin=subprocess.DEVNULL,
@@ -119,7 +120,8 @@ class Context:
         return self.run("titan", *launch, *job, folder=folder, timeout=timeout, **environment)
 
     def side_by_side(self, jobs, workers=8):
-        """{name: function} -> {name: result}, several at a time; 16 cores and the card's memory allow it."""
+        """{name: function} -> {name: result}, several at a time, for which 16 cores and the card's memory
+        suffice."""
         with concurrent.futures.ThreadPoolExecutor(1 if self.is_small else workers) as pool:
             waiting = {name: pool.submit(job) for name, job in jobs.items()}
             return {name: future.result() for name, future in waiting.items()}
@@ -136,7 +138,7 @@ class Context:
                 continue
             if "ok" in item:
                 name = " ".join(str(item[key]) for key in ("operation", "shape", "dtype") if item.get(key))
-                # an error that is not a number is a text
+                # an error that is NaN or infinite is a text
                 worst = max((o for o in item.get("outputs", []) if isinstance(o.get("error"), (int, float))),
                             key=lambda o: o["error"] / o["limit"] if o.get("limit") else 0, default={})
                 check(f"{prefix}: {name}", item["ok"], worst.get("error"), worst.get("limit"),
@@ -171,7 +173,7 @@ def same_tensors(name, a, b):
 
 
 def largest_difference(found, expected):
-    """Relative, over pairs; None where the lengths differ."""
+    """The largest relative difference of pairs; None if the lengths differ."""
     if not found or len(found) != len(expected):
         return None
     return max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(found, expected))

@@ -1,27 +1,29 @@
-"""Our kernels under the tools of compute-sanitizer: a stage of run_all.py, and a part of its diagnosis."""
+"""Titan's kernels under the tools of compute-sanitizer: a stage of run_all.py, and a part of its
+diagnosis."""
 
 import dataclasses
 
 from running import check, figure, row
 
-FOUND = 9  # exit code of a tool that found something
+FOUND = 9  # exit code of a tool that found an error
 
 
 @dataclasses.dataclass(frozen=True)
 class Tool:
     modes: tuple  # of device_probe
-    # every kernel of ours is an instance of launch.cuh's kernel_entry
+    # every kernel of Titan is an instance of launch.cuh's kernel_entry
     flags: tuple = ("--kernel-name", "kns=kernel_entry")
     only: tuple = ()  # flags of device_probe
     environment: dict = dataclasses.field(default_factory=dict)
 
 
 TOOLS = {
-    # an allocation for each tensor: an access beyond its end would meet another block of the caching allocator
+    # a separate allocation for each tensor: otherwise an access beyond its end would hit another block of the
+    # caching allocator
     "memcheck": Tool(("ops", "float8"), environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
     "synccheck": Tool(("ops", "float8")),
-    # That of CUDA 13.0 ends with an internal error where kernels are selected by name. Without that it looks at LibTorch's kernels
-    # too, which takes long, so it gets few operations: those whose threads share memory.
+    # racecheck of CUDA 13.0 ends with an internal error if kernels are selected by name. Without a selection it checks
+    # LibTorch's kernels too, which takes long. So it runs only a few operations whose threads share memory.
     "racecheck": Tool(("ops",), flags=(), only=("--only", "rms_norm")),
 }
 
@@ -31,7 +33,7 @@ def probe(c, mode):
 
 
 def run_tool(c, name, mode, timeout=None):
-    """(run, its summary); the tool's output is kept in a file of the results."""
+    """Returns (run, its summary). Writes the tool's output to a file of the results."""
     tool = TOOLS[name]
     run = c.run("/usr/bin/env", "compute-sanitizer", "--tool", name, "--error-exitcode", FOUND, "--print-limit", 20, *tool.flags,
                 *probe(c, mode), *tool.only, timeout=timeout, **tool.environment)

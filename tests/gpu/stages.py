@@ -1,11 +1,12 @@
-"""The stages of tests/gpu/run_all.py, in the order in which they run: what tells most per second comes first."""
+"""The stages of tests/gpu/run_all.py, in the order in which they run: the most informative per second come
+first."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """One call of `checks.py NAME`. It may take `seconds`, and is left out when less than `least` seconds remain."""
+    """One call of `checks.py NAME`. It may take `seconds`, and is skipped when less than `least` seconds remain."""
     name: str
     seconds: int
     least: int

@@ -1,24 +1,24 @@
-"""Trains a Llama 3 with torchtitan v0.2.2's own trainer on one device and tells its speed as titan bench --against reads it.
+"""Trains a Llama 3 with torchtitan v0.2.2's own trainer on one device and prints its speed for titan bench --against.
 
     python3 tests/gpu/torchtitan_side.py --flavor 1B --seq-len 8192 --batch 2 [--compile] [--float8 tensorwise] [--wheels DIR]
     python3 tests/gpu/torchtitan_side.py --device cpu --flavor debugmodel --seq-len 64 --batch 2 --dtype float32
 
---drive trainer constructs torchtitan.train.Trainer from a JobConfig and runs the body of its training loop. --drive parts calls
-model, converter, optimizer, schedule, clipping and loss without that class. --drive auto (default) takes the trainer, and the
-parts if it fails before the end of its first step. On one device torchtitan computes in bfloat16 under autocast; with --layout
-fsdp it casts by FSDP over a group of one, as Titan does.
+--drive trainer constructs torchtitan.train.Trainer from a JobConfig and runs the body of its training loop. --drive
+parts calls model, converter, optimizer, schedule, clipping and loss without that class. --drive auto (default) uses the
+trainer, or the parts if the trainer fails before the end of its first step. On one device torchtitan computes in
+bfloat16 under autocast; with --layout fsdp it casts by FSDP over a group of one, as Titan does.
 
-Tokens are random, the same for a seed, or --tokens: bare int32 ids, rows of seq_len + 1. Each step takes the next --batch rows,
-from the start again at the end. Titan reads the same rows in the same order with
+Tokens are random, the same for a seed, or --tokens: bare int32 ids, rows of seq_len + 1. Each step takes the next
+--batch rows, and starts again at the end. Titan reads the same rows in the same order with
 
     --training.dataset tokens --training.dataset_path FILE --dataset.tokens.format raw --dataset.tokens.dtype int32
     --dataset.tokens.chunk_tokens <seq_len + 1>
 
 --init starts from the safetensors of a Hugging Face folder (`titan convert to-hf`), or of one with torchtitan's names.
 
-The script waits for the GPU at both ends of the measured steps only; events between the steps tell the time of each. It needs
-PyTorch and the wheels of fetch_wheels.sh, which it unpacks from --wheels if torchtitan is not installed. Exit code 3: out of
-memory.
+The script waits for the GPU only at both ends of the measured steps; events between the steps measure the time of each.
+It needs PyTorch and the wheels of fetch_wheels.sh, which it unpacks from --wheels if torchtitan is not installed. Exit
+code 3: out of memory.
 """
 
 import argparse
@@ -46,7 +46,7 @@ LLAMA_32_1B = dict(dim=2048, n_layers=16, n_heads=32, n_kv_heads=8, ffn_dim_mult
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavor", default="debugmodel", help="a flavor of torchtitan's llama3, or 1B: Llama 3.2 1B")
-    parser.add_argument("--untied", action="store_true", help="1B: an output layer of its own, as torchtitan's Llama 3 has")
+    parser.add_argument("--untied", action="store_true", help="1B: a separate output layer, as in torchtitan's Llama 3")
     parser.add_argument("--seq-len", type=int, default=2048)
     parser.add_argument("--batch", type=int, default=1, help="sequences in a step")
     parser.add_argument("--warmup", type=int, default=int(os.environ.get("TITAN_BENCH_WARMUP", 3)), help="steps not measured")
@@ -54,7 +54,7 @@ def parsed():
     parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16", help="mixed_precision_param")
     parser.add_argument("--weights", choices=["bfloat16", "float32"], default="float32", help="training.dtype")
     parser.add_argument("--float8", choices=["none", "tensorwise", "rowwise"], default="none")
-    parser.add_argument("--filter-fqns", nargs="*", default=[], help="layers that float8 leaves alone, such as output")
+    parser.add_argument("--filter-fqns", nargs="*", default=[], help="layers without float8, such as output")
     parser.add_argument("--compile", action="store_true", help="blocks and loss, as [compile] does")
     parser.add_argument("--ac", choices=["none", "selective", "full"], default="none")
     parser.add_argument("--ac-option", default="op", help="selective_ac_option: op, or N for every N-th block")
@@ -82,7 +82,7 @@ FOLDERS = []
 
 
 def temporary_folder(name):
-    """Is removed at the end of the process, and before it is replaced by another."""
+    """A temporary folder, removed when the process ends or execs another program."""
     FOLDERS.append(tempfile.mkdtemp(prefix=f"titan_{name}_"))
     return FOLDERS[-1]
 
@@ -105,24 +105,25 @@ def find_torchtitan(wheels):
     for file in files:
         with zipfile.ZipFile(file) as wheel:
             wheel.extractall(folder)
-    # behind what is installed, so that nothing of the machine is replaced
+    # after the installed packages, so that nothing of the machine is replaced
     sys.path.append(folder)
     # processes that compile import from there too
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), folder]))
 
 
 def set_environment():
-    """What torchrun would set for one process."""
+    """Variables that torchrun would set for one process."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", GROUP_RANK="0", MASTER_ADDR="127.0.0.1",
                       MASTER_PORT=str(port))
-    os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # as torchtitan's run_train.sh
+    os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # as in torchtitan's run_train.sh
 
 
 def use_cpu():
-    """torchtitan asks torch for its accelerator and then for figures of a GPU; on a CPU these are made up."""
+    """torchtitan asks torch for its accelerator and then for properties of a GPU; on a CPU these are made
+    up."""
     import torch
     torch._utils._get_available_device_type = lambda: "cpu"
     import torchtitan.tools.utils as tools
@@ -134,7 +135,7 @@ def use_cpu():
 
 
 def stand_in_for_texts():
-    """torchtitan's loader of texts is not used. Where it cannot be imported, an empty module takes its place."""
+    """torchtitan's loader of texts is not used. If it cannot be imported, an empty module replaces it."""
     try:
         import torchtitan.hf_datasets.text_datasets  # noqa: F401
     except Exception as error:  # a package of another version may raise anything
@@ -176,7 +177,7 @@ def job_config(arguments, folder):
     config = JobConfig()
     config.job.dump_folder = folder
     config.model.name, config.model.flavor, config.model.hf_assets_path = "llama3", arguments.flavor, folder
-    config.metrics.log_freq = 1 << 30  # step 1 is logged always; logging waits for the GPU
+    config.metrics.log_freq = 1 << 30  # step 1 is always logged; logging waits for the GPU
     config.metrics.disable_color_printing = True
     config.optimizer.lr = arguments.lr
     config.optimizer.implementation = "fused"
@@ -196,14 +197,15 @@ def job_config(arguments, folder):
         config.model.converters = ["quantize.linear.float8"]
         float8 = config.quantize.linear.float8
         float8.filter_fqns = list(arguments.filter_fqns)
-        # without a recipe torchao scales by tensor
+        # without a recipe torchao uses one scale per tensor
         float8.recipe_name = None if arguments.float8 == "tensorwise" else arguments.float8
         float8.emulate = arguments.device == "cpu"
     return config
 
 
 def train_spec(arguments):
-    """torchtitan's own of Llama 3, without tokenizer and loader of texts, and with the flavor 1B."""
+    """torchtitan's own specification of Llama 3, without tokenizer and loader of texts, and with the
+    flavor 1B."""
     from torchtitan.models.llama3 import TransformerModelArgs, get_train_spec
     from torchtitan.models.llama3.model.args import RoPEScalingArgs
     from torchtitan.models.llama3.model.model import Transformer
@@ -217,7 +219,7 @@ def train_spec(arguments):
         sys.exit(f"--flavor {arguments.flavor}: torchtitan's Llama 3 has {', '.join(flavors)}")
 
     class TiedTransformer(Transformer):
-        """The output layer's weight is the embedding's, once both are on their device."""
+        """Ties the output layer's weight to the embedding's, once both are on their device."""
 
         def init_weights(self, buffer_device=None):
             super().init_weights(buffer_device)
@@ -231,7 +233,7 @@ def train_spec(arguments):
 
 
 def force_fsdp():
-    """torchtitan shards from two ranks on; here over a group of one, for its casts."""
+    """torchtitan shards only from two ranks on; this shards over a group of one, for its casts."""
     from torchtitan.distributed import ParallelDims
     exists = ParallelDims._mesh_exist
     ParallelDims.fsdp_enabled = property(lambda self: True)
@@ -239,7 +241,7 @@ def force_fsdp():
 
 
 class OfTrainer:
-    """torchtitan's Trainer. What is added: losses stay on the device and are kept."""
+    """torchtitan's Trainer. In addition, losses stay on the device and are kept."""
 
     def __init__(self, arguments, folder):
         import torchtitan.protocols.train_spec as specs
@@ -271,7 +273,7 @@ class OfTrainer:
 
 
 class OfParts:
-    """What the Trainer calls on one device, in its order."""
+    """The parts that the Trainer calls on one device, in its order."""
 
     def __init__(self, arguments, folder):
         import torch
@@ -326,7 +328,7 @@ class OfParts:
 
 
 def read_weights(source, arguments, is_tied):
-    """Of a safetensors file, or all in a folder, by torchtitan's names."""
+    """Tensors of a safetensors file, or of all files in a folder, by torchtitan's names."""
     from safetensors import safe_open
     from torchtitan.models.llama3.model.state_dict_adapter import Llama3StateDictAdapter
     weights = {}
@@ -363,7 +365,8 @@ def load(training, source):
 
 
 class Clock:
-    """Ends of steps: events of the GPU, which are read when all is done, or the CPU's clock."""
+    """Ends of steps: events of the GPU, which are read at the end of the run, or the CPU's
+    clock."""
 
     def __init__(self, device):
         import torch
@@ -426,11 +429,11 @@ def construct(arguments, folder):
 
 
 def start_again_by_parts():
-    """A fresh process holds nothing of the failed trainer's on the GPU."""
+    """Starts a fresh process, in which the failed trainer holds no GPU memory."""
     traceback.print_exc()
     print("torchtitan's Trainer failed before its first step was done; going on by --drive parts", file=sys.stderr, flush=True)
     remove_folders()
-    os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:False"  # not every virtual machine maps memory in segments
+    os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:False"  # some virtual machines cannot map memory in segments
     os.execv(sys.executable, [sys.executable, *sys.argv, "--drive", "parts"])
 
 
@@ -471,7 +474,7 @@ def run(arguments, folder, launched):
     if arguments.kernels:
         try:
             write_kernels(training, arguments, arguments.kernels)
-        except Exception:  # the speed is known, and is what was asked for first
+        except Exception:  # the main result, the speed, is known already
             traceback.print_exc()
     median = statistics.median(seconds)
     per_step = arguments.batch * arguments.seq_len

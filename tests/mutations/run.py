@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Changes Titan in small wrong ways, one at a time, and tells which of the changes no test notices.
+"""Mutation testing: makes small wrong changes to Titan, one at a time, and reports those that no test notices.
 
-The changes stand in mutations.toml. Each is applied to a copy of the tree (--copy), what it needs is built, the nearest
-tests run, and the file is put back. A change is killed when a test fails, crashes or passes its time limit. The log has
-one JSON line for each result: --resume goes on behind what it holds for the commit of the copy.
+mutations.toml lists the changes. The script applies each to a copy of the tree (--copy), builds the affected targets,
+runs the nearest tests, and restores the file. A change is killed when a test fails, crashes or exceeds its time limit.
+The log has one JSON line for each result: --resume skips changes that have a result for the copy's commit.
 
-    tests/mutations/run.py --copy ../titan-mutations                  makes the copy (a git worktree) where there is none
+    tests/mutations/run.py --copy ../titan-mutations                  makes the copy (a git worktree) if it is missing
     tests/mutations/run.py --copy ../titan-mutations --only 'data.*'  some of them
-    tests/mutations/run.py --list                                     what there is, without running anything
+    tests/mutations/run.py --list                                     the list, without running anything
 
-Ends with 0 when at least the share --least was killed and every change still applies, else with 1.
+Exit code 0 when at least the share --least was killed and every change still applies, else 1.
 """
 import argparse
 import fnmatch
@@ -26,8 +26,9 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 KILLED, SURVIVED, BROKEN = "killed", "survived", "does not apply"
-SKIPPED = 77  # what a Python test exits with that could not run
-# Titan's libraries are found when a program starts: without this each change to one would link every plugin again
+SKIPPED = 77  # exit code of a Python test that could not run
+# programs find Titan's libraries when they start: otherwise each change to a library would link every plugin
+# again
 CONFIGURE = ["--preset", "release", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON"]
 
 
@@ -53,7 +54,7 @@ def digest(mutation):
 
 
 class Outcome:
-    """Of a command: its exit code (None: it passed the limit) and what it wrote."""
+    """Runs a command. Returns its exit code (None: it exceeded the limit) and its output."""
 
     def __init__(self, command, folder, limit, variables=None):
         begin = time.monotonic()
@@ -69,13 +70,13 @@ class Outcome:
 
 
 class Copy:
-    """The tree that is changed, and its build folder."""
+    """The copy of the tree that is changed, and its build folder."""
 
     def __init__(self, folder, jobs, test_limit):
         self.folder, self.jobs, self.test_limit = folder, jobs, test_limit
         self.build_folder = folder / "build/release"
-        self.note = self.build_folder / "mutation.json"  # what a killed run has left changed
-        self.stale = set()  # targets that were built with a change that is no longer there
+        self.note = self.build_folder / "mutation.json"  # the change that a killed run has left applied
+        self.stale = set()  # targets that were built with an earlier change
 
     def prepare(self):
         if not self.folder.exists():
@@ -103,7 +104,7 @@ class Copy:
         return outcome
 
     def command_of(self, name):
-        """Of one of ctest's tests: its command and environment."""
+        """The command and environment of a ctest test."""
         ask = ["ctest", "--test-dir", str(self.build_folder), "-R", name, "--show-only=json-v1"]
         tests = json.loads(subprocess.run(ask, check=True, text=True, capture_output=True).stdout)["tests"]
         if len(tests) != 1:
@@ -133,7 +134,7 @@ def targets_of(mutation):
 
 
 def tests_named(text, word):
-    """Names behind gtest's '[  FAILED  ]' or '[ RUN      ]', or failed tests of ctest or unittest."""
+    """Names after gtest's '[  FAILED  ]' or '[ RUN      ]', or failed tests of ctest or unittest."""
     patterns = [r"^\[ *" + word + r" *\] ([\w/]+\.[\w/]+)"]
     if word == "FAILED":
         patterns += [r"^\s*\d+ - (\S+) \((?:Failed|Timeout)", r"^(?:FAIL|ERROR): \S+ \(__main__\.([\w.]+)\)"]
@@ -144,7 +145,7 @@ def tests_named(text, word):
 
 
 def judge(outcome):
-    """(result, by what) of the tests' outcome."""
+    """(result, cause) from the outcomes of the tests."""
     if outcome.code == 0:
         is_empty = re.search(r"^\[==========\] 0 tests? ran", outcome.text, re.MULTILINE) or \
             re.search(r"^Ran 0 tests", outcome.text, re.MULTILINE)
@@ -161,12 +162,12 @@ def judge(outcome):
 
 
 def apply(copy, mutation):
-    """Builds and tests one change. Returns (result, by what)."""
+    """Builds and tests one change. Returns (result, cause)."""
     path = copy.folder / mutation["file"]
     original = path.read_text() if path.exists() else ""
     count = original.count(mutation["find"])
     if count != 1:
-        return BROKEN, f"the text to replace stands {count} times in {mutation['file']}"
+        return BROKEN, f"the text to replace occurs {count} times in {mutation['file']}"
     targets = targets_of(mutation)
     copy.note.write_text(json.dumps({"file": mutation["file"], "text": original, "targets": targets}))
     try:
@@ -182,7 +183,8 @@ def apply(copy, mutation):
 
 
 def check_unchanged(copy, mutations):
-    """The nearest tests pass on the copy as it is: else a failure would say nothing."""
+    """Checks that the nearest tests pass on the unchanged copy; otherwise a failure would mean
+    nothing."""
     print(f"building what {len(mutations)} changes need ...", flush=True)
     built = copy.build({target for mutation in mutations for target in targets_of(mutation)} |
                        {mutation["program"] for mutation in mutations if "program" in mutation})
@@ -221,7 +223,7 @@ def read_log(path):
     if not path or not path.exists():
         return {}
     entries = (json.loads(line) for line in path.read_text().splitlines())
-    return {entry["name"]: entry for entry in entries}  # the last one of a name holds
+    return {entry["name"]: entry for entry in entries}  # the last entry of a name counts
 
 
 def escaped(text):
@@ -249,7 +251,7 @@ def table(mutations, results):
 
 
 def write_document(path, text, commit):
-    """Puts the table between the two marks of the document."""
+    """Replaces the table between the two marks of the document."""
     begin, end = "<!-- begin of what tests/mutations/run.py writes -->", "<!-- end -->"
     document = path.read_text()
     if begin not in document or end not in document:
@@ -261,15 +263,15 @@ def write_document(path, text, commit):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--copy", type=pathlib.Path, help="folder of the copy that is changed; made where there is none")
-    parser.add_argument("--in-place", action="store_true", help="the copy may be the tree that this script stands in")
-    parser.add_argument("--only", default="*", help="names that match this pattern (* stands for any text; commas part)")
+    parser.add_argument("--copy", type=pathlib.Path, help="folder of the copy that is changed; created if missing")
+    parser.add_argument("--in-place", action="store_true", help="the copy may be the tree of this script")
+    parser.add_argument("--only", default="*", help="names that match this pattern (* means any text; commas separate)")
     parser.add_argument("--list", action="store_true", help="show the changes and whether they apply to this tree")
-    parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path("mutations.jsonl"), help="where results go")
-    parser.add_argument("--resume", type=pathlib.Path, metavar="LOG", help="go on with this log")
+    parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path("mutations.jsonl"), help="file of the results")
+    parser.add_argument("--resume", type=pathlib.Path, metavar="LOG", help="continue this log")
     parser.add_argument("--accept-older", action="store_true",
-                        help="with --resume: also what was killed at another commit while its file was the same")
-    parser.add_argument("--least", type=float, default=0.95, help="share that has to be killed")
+                        help="with --resume: also keep results of another commit if the file is the same")
+    parser.add_argument("--least", type=float, default=0.95, help="least share of killed changes")
     parser.add_argument("--limit", type=float, default=120, help="seconds for the tests of one change")
     parser.add_argument("--jobs", type=int, default=2, help="of the build")
     parser.add_argument("--skip-check", action="store_true", help="do not run the tests without a change first")
@@ -289,7 +291,7 @@ def show(mutations):
 
 
 def not_known(copy, mutations, results, commit, accepts_older):
-    """The changes that the log says nothing of; drops from `results` what does not hold any more."""
+    """The changes without a result in the log; drops stale entries from `results`."""
     left = []
     for mutation in mutations:
         entry = results.get(mutation["name"])
@@ -313,7 +315,7 @@ def main():
         sys.exit("error: --copy is missing: the folder whose files are changed; never the tree you work in")
     folder = arguments.copy.resolve()
     if folder == SOURCE and not arguments.in_place:
-        sys.exit(f"error: {folder} is the tree this script stands in; name another folder, or say --in-place")
+        sys.exit(f"error: {folder} is the tree of this script; name another folder, or set --in-place")
     copy = Copy(folder, arguments.jobs, arguments.limit)
     copy.prepare()
     log = arguments.resume or arguments.log

@@ -2,9 +2,10 @@
 
     tests/other_torch/paired_speed.py ONE_TREE ANOTHER_TREE [--pairs N] [--write docs/internals/libtorch.md]
 
-Both trees are built, each with a LibTorch of its own. The jobs are the four of docs/results/performance.md; `titan bench` runs each of them
-in turns with both programs and measures tokens per second and the peak of memory. The table holds ratios, one tree over the other:
-the median of the pairs and the 95 % interval of that median. Half an hour on two idle cores.
+Both trees are built, each with its own LibTorch. The jobs are the four of docs/results/performance.md; `titan bench`
+runs each of them alternately with both programs and measures tokens per second and the peak of memory. The table holds
+ratios, one tree over the other: the median of the pairs and the 95 % interval of that median. Half an hour on two idle
+cores.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Plugins that see no torch, built once, under programs of two versions of LibTorch.
+"""Plugins without torch, built once, in programs of two versions of LibTorch.
 
     tests/other_torch/torch_free_plugins.py ONE_TREE ANOTHER_TREE
 
-Both trees are built, each with a LibTorch of its own. Each program trains with its own plugins, and with the other tree's plugins
-in place of its own where those see no torch: the losses must be the same to the bit. A plugin that sees torch must be refused, by
-the version that it was built for. Standard library only; a minute.
+Both trees are built, each with its own LibTorch. Each program trains with its own plugins, and with the other tree's
+plugins that do not use torch: losses must be bitwise equal. A plugin that uses torch must be refused with an error that
+names the version it was built for. Standard library only; a minute.
 """
 
 import json
@@ -36,7 +36,8 @@ class Tree:
         self.others = [path for path in files if path not in self.torch_free]
 
     def program(self, folder, replaced=()):
-        """A copy of the program with its plugins, some of them replaced; libraries are found where they were built."""
+        """A copy of the program with its plugins, some of them replaced. Libraries are found in their build
+        folders."""
         shutil.copytree(self.build / "bin", folder / "bin", ignore=lambda _, names: [n for n in names if not n.startswith("titan")
                                                                                      or "tests" in n])
         (folder / PLUGINS).mkdir(parents=True)

@@ -39,7 +39,7 @@ CONVERTERS = {
     "mx": {"model.converters": "quantize.linear.mx", "quantize.linear.mx.recipe_name": "mxfp8_emulated"},
     "float8, lora": {**FLOAT8, **LORA, "model.converters": "quantize.linear.float8,lora"},
 }
-# what models with experts take, whatever they call their layers
+# options of models with experts, under each layer naming
 OF_EXPERTS = {
     "none": {},
     "lora, experts": {**LORA, "converter.lora.targets": "wo,experts"},
@@ -66,7 +66,7 @@ SAVING = {"checkpoint.enable": None, "checkpoint.interval": SAVED, "checkpoint.k
 @dataclasses.dataclass
 class Combination:
     rung: layouts.Rung
-    other: layouts.Rung  # goes on with its checkpoint
+    other: layouts.Rung  # resumes its checkpoint
     model: str
     mode: str
     converter: str
@@ -113,7 +113,7 @@ class Combination:
         found = []
         if again != rest:
             found.append(f"went on as {again}, in one piece {rest}")
-        for what, values, expected in (("beside one rank", whole, alone), (f"under {self.other.name}", moved, rest)):
+        for what, values, expected in (("compared with one rank", whole, alone), (f"under {self.other.name}", moved, rest)):
             worst = max(abs(a - b) / abs(b) for step in expected for a, b in zip(values[step], expected[step]) if b)
             print(f"    {what}: {worst:.1e}")
             if not worst <= LIMITS[self.dtype]:
@@ -126,7 +126,7 @@ def main():
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--ranks", type=int, default=4, help="at most")
-    parser.add_argument("--experts", action="store_true", help="models with experts alone")
+    parser.add_argument("--experts", action="store_true", help="only models with experts")
     arguments = parser.parse_args()
     print("seed", arguments.seed)
     chance = random.Random(arguments.seed)

@@ -39,7 +39,7 @@ LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
 LIMITS = {"float64": (20, 1e-9), "float32": (5, 1e-5)}  # dtype: judged steps, largest relative difference
 FULL_STEPS = {"float64": 20, "float32": 20}
 SHORT_STEPS = {"float64": 10, "float32": 5}
-SHORT_FLOAT32 = 8  # of so many layouts one
+SHORT_FLOAT32 = 8  # one of this many layouts
 EVERYDAY = ("1 rank, accumulation 4", "DDP 2", "FSDP 2, accumulation 2", "HSDP 2x2", "TP 2", "PP 2, ZBVZeroBubble", "CP 2, alltoall, headtail",
             "PP 2 x CP 2 x TP 2", "CP 2 x FSDP 2, compile", "qwen3: FSDP 2 x TP 2", "EP 2, PP 2 x FSDP 2, DualPipeV")
 BASE = {
@@ -146,8 +146,8 @@ def judge(rung, model, dtype, references):
 
 
 def cells(arguments):
-    """[(rung, model, dtype)] to run. Each turn takes every rung once in each dtype, with another model. With --full the schedules
-    all run with the first model, to be compared with each other."""
+    """[(rung, model, dtype)] to run. Each round runs every rung once in each dtype, with another model. With --full the
+    schedules all run with the first model, to be compared with each other."""
     chosen = []
     rungs = [(number, rung) for number, rung in enumerate(layouts.RUNGS)
              if arguments.only in rung.name and rung.ranks <= arguments.most_ranks and (arguments.full or arguments.only or not rung.is_long)]
@@ -208,10 +208,10 @@ def main():
     parser.add_argument("--turns", type=int, metavar="N", help="models for each layout and dtype; 1, with --full all")
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path)
     parser.add_argument("--log", metavar="FILE", type=pathlib.Path,
-                        help="keeps each row of a run in full, so that one that was interrupted goes on")
+                        help="keeps each row of a full run, so that an interrupted run can continue")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="layouts at a time")
     parser.add_argument("--only", metavar="TEXT", default="")
-    parser.add_argument("--device", metavar="NAME", help="device of every rank, the one alone too (default: the configuration's)")
+    parser.add_argument("--device", metavar="NAME", help="device of every rank, also of the single one (default: the configuration's)")
     parser.add_argument("--most-ranks", type=int, default=10**6, metavar="N", help="leave out layouts of more ranks")
     parser.add_argument("--models", nargs="+", default=list(layouts.MODELS), choices=list(layouts.MODELS))
     parser.add_argument("--dtypes", nargs="+", default=list(LIMITS), choices=list(LIMITS))

@@ -6,22 +6,22 @@ import pathlib
 
 GLOBAL_BATCH = 8
 SCHEDULES = ("GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
-DEEP = 6  # blocks; with embedding and head they make the 8 stages of 4 ranks with 2 each
+DEEP = 6  # blocks; with embedding and head they form the 8 stages of 4 ranks with 2 each
 
 MODELS = {
     "plain": {"model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4},
     # head and embedding share one weight
     "tied": {"model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.enable_weight_tying": None},
-    # neither the vocabulary nor the hidden size of the feed-forward layer nor dim divides by the ranks
+    # the number of ranks divides neither the vocabulary, the feed-forward's hidden size nor dim
     "uneven": {"model.dim": 70, "model.n_heads": 4, "model.n_kv_heads": 4, "model.head_dim": 18,
                "model.vocab_size": 2051, "model.multiple_of": 1, "model.ffn_dim_multiplier": 1.3},
-    # queries and keys are normalised by weights that all heads share; heads are wider than dim / n_heads, the matrix is tied
+    # all heads share the norm weights of queries and keys; heads are wider than dim / n_heads, the embedding is tied
     "qwen3": {"model.name": "qwen3", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.head_dim": 16,
               "model.hidden_dim": 171},
-    # eight experts in every block, of which a token meets two
+    # eight experts in every block, of which a token uses two
     "mixtral": {"model.name": "mixtral", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.hidden_dim": 48,
                 "model.load_balance_coeff": 1e-3},
-    # fewer experts than ranks: data parallelism cuts within their matrices
+    # fewer experts than ranks: data parallelism shards within their matrices
     "two_experts": {"model.name": "mixtral", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.hidden_dim": 48,
                     "model.num_experts": 2, "model.load_balance_coeff": 1e-3},
     # latent keys and values, a dense first block, shared experts, groups of experts
@@ -38,7 +38,7 @@ WITH_EXPERTS = ("mixtral", "deepseek", "gpt_oss")
 
 @dataclasses.dataclass(frozen=True)
 class Rung:
-    """One layout. `layers` and `documents` choose the run that it is compared with."""
+    """One layout. `layers` and `documents` choose the run to compare with."""
     name: str
     replicate: int = 1
     shard: int = 1
@@ -46,13 +46,13 @@ class Rung:
     tensor: int = 1
     pipeline: int = 1
     accumulate: int = 1
-    experts: int = 1  # ranks of the others that share them
+    experts: int = 1  # ranks of the other axes that share the experts
     expert_tensor: int = 1
     layers: int = 2
     documents: bool = False
     models: tuple = LLAMAS
     is_long: bool = False  # runs with --full only
-    # between scores that are nearly equal fp32 may choose another expert, and a token's loss jumps
+    # if scores are nearly equal, fp32 may choose another expert, and a token's loss jumps
     is_exact: bool = False  # runs in float64 only
     more: dict = dataclasses.field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Rung:
         return self.replicate * self.shard * self.context * self.tensor * self.pipeline
 
     def options(self, folder):
-        """`folder`: that prepare() has filled."""
+        """Flags of a run. `folder`: filled by prepare()."""
         data_parallel = self.replicate * self.shard
         own = {key: value.format(folder=folder) if isinstance(value, str) else value for key, value in self.more.items()}
         documents = {
@@ -224,7 +224,7 @@ CONTEXT = [
     *document_rungs(),
     Rung("PP 2 x FSDP 2 x CP 2 x TP 2", pipeline=2, shard=2, context=2, tensor=2, models=("plain",), is_long=True),
 ]
-# each parallelism around fused layers, compared with one rank that fuses nothing
+# each parallelism with fused layers, compared with one rank without fused layers
 COMPILE = {"compile.enable": None}
 COMPILED = [
     Rung("FSDP 2, compile", shard=2, more=COMPILE, models=("plain", "uneven")),
@@ -232,7 +232,8 @@ COMPILED = [
     Rung("PP 2, InterleavedZeroBubble, compile", pipeline=2, models=("plain",), more={**schedule("InterleavedZeroBubble"), **COMPILE}),
     Rung("CP 2 x FSDP 2, compile", context=2, shard=2, more=COMPILE, models=("plain",)),
 ]
-# a model whose heads share weights: a rank of tensor parallelism has a part of their gradients alone
+# a model whose heads share norm weights: ranks of tensor parallelism have only partial gradients of
+# them
 HEAD_NORMS = [dataclasses.replace(rung, name=f"qwen3: {rung.name}", models=("qwen3",)) for rung in (
     Rung("DDP 2, accumulation 2", replicate=2, accumulate=2),
     Rung("FSDP 2", shard=2),
@@ -247,7 +248,7 @@ HEAD_NORMS = [dataclasses.replace(rung, name=f"qwen3: {rung.name}", models=("qwe
 )]
 RECOMPUTED = {"activation_checkpoint.mode": "full"}
 SELECTIVE = {"activation_checkpoint.mode": "selective", "activation_checkpoint.selective_ac_option": "op"}
-# of these the tests of each model run the others, too (tests/end_to_end)
+# layouts that the tests of each model run in addition (tests/end_to_end)
 FEW = ("EP 2, FSDP 4", "EP 4, FSDP 2 x TP 2", "EP 2, CP 2, alltoall, FSDP 2", "EP 2, PP 2 x FSDP 2, DualPipeV",
        "EP 2, experts cut, FSDP 2 x TP 2")
 EXPERTS = [dataclasses.replace(rung, models=WITH_EXPERTS, is_exact=True, is_long=rung.name not in FEW) for rung in (

@@ -31,12 +31,12 @@ MODES = {
     "offload": {"activation_checkpoint.mode": "offload", "activation_checkpoint.min_bytes": 1},
 }
 NONE = {"activation_checkpoint.mode": "none"}
-# of each parallelism and of its ways one, and compositions
+# one layout of each parallelism and of each variant, and combinations
 SELECTED = ("FSDP 2", "DDP 2", "TP 2", "TP 2, async", "TP 2, sequence parallel off", "PP 2, 1F1B",
             "PP 2, InterleavedZeroBubble", "PP 2, ZBVZeroBubble", "CP 2, alltoall, headtail", "CP 2, allgather, headtail", "FSDP 2 x TP 2")
 
 
-# DualPipeV overlaps the communication of experts only where nothing is recomputed
+# DualPipeV overlaps the communication of experts only without recomputation
 NO_OVERLAP = {"parallelism.no_pipeline_parallel_expert_parallel_overlap": None}
 
 

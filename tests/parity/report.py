@@ -12,7 +12,7 @@ def by_layout(rows):
 
 
 def table(rows, models):
-    """Markdown: per rung that ran one of these models one line, the models side by side."""
+    """Markdown: per rung that ran one of these models one line, one column per model."""
     rows = [row for row in rows if row["model"] in models]
     lines = ["| layout | ranks | blocks | weights and tokens | " + " | ".join(
         f"{model}: fp64 loss, norm; fp32 loss" for model in models) + " | sent by rank 0 in fp32, MiB per step |",

@@ -11,7 +11,8 @@
 
 namespace titan::testing {
 
-/// Fails the test, and gives an internal Error without text, when `call` throws none.
+/// The Error that `call` throws. When it throws none, fails the test and returns an internal Error
+/// without text.
 template <class Call>
 Error error_of(Call&& call) {
   try {
@@ -23,7 +24,7 @@ Error error_of(Call&& call) {
   return Error(ErrorKind::internal, "");
 }
 
-/// Whether `text` holds `part`; the failure shows both.
+/// Whether `text` contains `part`; a failure shows both.
 inline ::testing::AssertionResult holds(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "'" << part << "' is not in: " << text;

@@ -1,4 +1,4 @@
-// The built plugins, as tests take their components: by name, through the registry.
+// The built plugins for tests: creates components by name, through the registry.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,15 @@ class Registry;
 
 namespace titan::testing {
 
-/// The environment variable TITAN_PLUGIN_DIR, else the folder that the build names: absolute, or
+/// The environment variable TITAN_PLUGIN_DIR, else the folder given by the build: absolute, or
 /// relative to the program's folder.
 std::filesystem::path plugin_folder();
 
-/// Of this process, over plugin_folder(). It serves one thread at a time; `create` below sees to
-/// that among its own callers.
+/// The registry of this process over plugin_folder(). Not thread-safe; `create` below serialises
+/// its own calls.
 core::Registry& plugin_registry();
 
-/// What Registry::create makes, for ranks that are threads: one at a time.
+/// Returns Registry::create's component. For ranks on threads: runs one call at a time.
 void* create(std::string_view kind, std::string_view name, const Value& options,
              const void* context);
 

@@ -1,4 +1,4 @@
-// A folder of its own for one test, gone afterwards, and reading and writing files in it. Used by
+// A new folder for one test, removed afterwards, and functions to read and write its files. Used by
 // the plugins' tests.
 #pragma once
 
@@ -27,7 +27,7 @@ class TestFolder {
   /// The path of `name` in the folder, as text.
   std::string at(const std::string& name) const { return (path_ / name).string(); }
 
-  /// Writes a file, with the folders it needs, and gives its path.
+  /// Writes a file, creates missing folders, and returns its path.
   std::string write(const std::string& name, std::string_view content) const {
     std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path_ / name, std::ios::binary) << content;

@@ -10,16 +10,16 @@
 namespace titan::recording {
 namespace {
 
-/// In the order in which the host gave them: the engine of autograd runs one after the other.
+/// In the order in which the host submitted them; autograd's engine runs them one by one.
 using Operations = std::vector<std::function<void()>>;
 
-/// Of a graph's memory, how each piece that went back is freed.
+/// The functions that free the blocks which were returned to a graph's memory.
 using Pool = std::vector<std::function<void()>>;
 
 std::mutex mutex;
 Operations* captured = nullptr;       // where operations go while a graph is recorded
 Pool* pool = nullptr;                 // its memory
-std::map<const void*, Pool*> owners;  // of what was taken while a graph was recorded and is in use
+std::map<const void*, Pool*> owners;  // of blocks in use that a recording allocated
 
 class Graph final : public DeviceGraph {
  public:

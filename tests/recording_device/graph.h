@@ -1,5 +1,5 @@
-// Graphs of the recording device: operations that are computed again on the memory on which they
-// were recorded. Used by what computes operations and copies, and by the device.
+// Graphs of the recording device: recorded operations that run again on the same memory. Used by
+// the code that computes and copies, and by the device.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace titan::recording {
 
-/// As DeviceGraphs::capture; `work` runs once. A wait of the host and a copy from or to the host
-/// inside are mistakes, as a GPU refuses them.
+/// Like DeviceGraphs::capture; `work` runs once. Host waits and copies from or to the host inside
+/// are mistakes, because a GPU refuses them.
 std::unique_ptr<DeviceGraph> capture_graph(const std::function<void()>& work);
 
-/// What was just computed, done again: reads and writes the same addresses. Does nothing unless a
-/// graph is recorded.
+/// Records a repetition of the last computation, which reads and writes the same addresses. Does
+/// nothing unless a graph is recorded.
 void record_for_replay(std::function<void()> again);
 bool is_capturing();
 
-/// Memory of the device was taken. While a graph is recorded it comes from the graph's own: a
-/// replay writes there again, so what goes back is there until the graph ends. (CUDA hands it out
-/// again within the graph; here every piece has an address of its own.)
+/// Called when device memory was allocated. During a recording the block belongs to the graph: a
+/// replay writes there again, so returned blocks stay until the graph ends. (CUDA reuses them
+/// within the graph; here every block has its own address.)
 void taken(const void* memory);
-/// Memory goes back by `free`, now or when the graph that it belongs to ends.
+/// Returns memory by calling `free`, now or when its graph ends.
 void give_back(const void* memory, std::function<void()> free);
 
 }  // namespace titan::recording

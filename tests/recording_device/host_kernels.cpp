@@ -28,7 +28,7 @@ at::Tensor with_storage(const at::Tensor& like, c10::Storage storage, c10::Dispa
   return made;
 }
 
-/// Operations whose result on a GPU the host has to wait for, because its size depends on values.
+/// Operations for whose result the host has to wait on a GPU, because its size depends on values.
 bool has_size_by_value(const std::string& name) {
   static const std::set<std::string> kNames = {"aten::nonzero",
                                                "aten::masked_select",
@@ -52,7 +52,7 @@ bool has_mask(const std::string& name, const std::vector<at::Tensor>& tensors) {
   return false;
 }
 
-/// The tensors of an argument or a result, one by one; `f` gives what takes their place.
+/// Calls `f` for each tensor of an argument or a result, and replaces the tensor by f's result.
 template <class F>
 IValue mapped(const IValue& value, const c10::TypePtr& type, const F& f) {
   if (value.isTensor()) return value.toTensor().defined() ? IValue(f(value.toTensor())) : value;
@@ -81,7 +81,8 @@ void describe(std::ostream& out, const IValue& value) {
     out << ' ' << std::hexfloat << value;
 }
 
-/// The operation on the same memory again; what it makes anew is copied to where it was.
+/// Runs the operation again on the same memory; new results are copied to the addresses of the old
+/// ones.
 void compute_again(const c10::OperatorHandle& op, const std::vector<IValue>& given,
                    const std::vector<IValue>& results) {
   SharedMemory memory;
@@ -134,7 +135,7 @@ at::Tensor SharedMemory::on_host(const at::Tensor& tensor) {
   c10::StorageImpl* own = tensor.storage().unsafeGetStorageImpl();
   c10::Storage& host = hosts_[own];
   if (!host) {
-    const bool is_to_grow = own->nbytes() == 0;  // an `out` that the kernel gives its size
+    const bool is_to_grow = own->nbytes() == 0;  // an `out` tensor whose size the kernel sets
     host = is_to_grow
                ? c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::GetAllocator(c10::kCPU),
                               /*resizable=*/true)

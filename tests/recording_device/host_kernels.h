@@ -1,4 +1,4 @@
-// Tensors of the recording device lie in host memory, so the CPU's kernels compute on them in
+// Tensors of the recording device are in host memory, so the CPU's kernels compute on them in
 // place. Used by backend.cpp.
 #pragma once
 
@@ -14,21 +14,21 @@
 
 namespace titan::recording {
 
-/// The bytes that a tensor spans, gaps between its elements included.
+/// The bytes that a tensor spans, including gaps between its elements.
 Access access_of(const at::Tensor& tensor, bool is_write);
 
-/// Another tensor of the same addresses, sizes and strides, without a history. Does not hold the
-/// memory, as no recorded graph of a GPU does.
+/// Another tensor with the same addresses, sizes and strides, without autograd history. Does not
+/// own the memory, like tensors in a recorded GPU graph.
 at::Tensor alias_of(const at::Tensor& tensor);
 
-/// Tensors of the device and of the host that share memory, for the time of one operation.
+/// Pairs of device and host tensors that share memory during one operation.
 class SharedMemory {
  public:
   /// A CPU tensor of the same elements.
   at::Tensor on_host(const at::Tensor& tensor);
-  /// The other way; memory that the host's kernel made becomes the device's, of the current stream.
+  /// The reverse. Memory that a host kernel allocated becomes device memory of the current stream.
   at::Tensor on_device(const at::Tensor& tensor);
-  /// What a kernel wrote to a `host` that had no memory becomes `tensor`'s.
+  /// Moves memory that a kernel allocated for an empty `host` to `tensor`.
   void grow(const at::Tensor& tensor, const at::Tensor& host);
   bool shares(const at::Tensor& host_tensor) const;
 

@@ -80,7 +80,7 @@ c10::Stream stream_of(StreamId id) {
   return c10::Stream(c10::Stream::UNSAFE, kDevice, id);
 }
 
-/// Streams are numbers, an event is what its stream had been given when it was recorded.
+/// Streams are numbers. An event is the clock of its stream when it was recorded.
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kType; }
   c10::Device exchangeDevice(c10::Device) const override { return kDevice; }
@@ -158,8 +158,7 @@ at::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(dtype));
 }
 
-/// What cudaMemcpyAsync does: with pinned memory it runs beside the host, with other memory the
-/// host waits.
+/// Like cudaMemcpyAsync: asynchronous with pinned memory; with other memory the host waits.
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   SharedMemory memory;
   const auto here = [&](const at::Tensor& tensor) {

@@ -11,12 +11,12 @@ namespace titan::recording {
 c10::Allocator* device_allocator();
 c10::Allocator* pinned_allocator();
 
-/// The memory of a host tensor becomes the device's, of the current stream.
+/// Turns the memory of a host tensor into device memory of the current stream.
 c10::DataPtr adopt(const c10::Storage& host);
 
 StreamId current_stream();
 
-/// Tells LibTorch of the device: streams and events, allocators, operations. At most once per
+/// Registers the device with LibTorch: streams and events, allocators, operations. At most once per
 /// process.
 void register_backend();
 

@@ -1,6 +1,5 @@
-// The device test/recording: computes what the CPU computes, to the bit, and keeps a record of what
-// a GPU would have been given and in which order. The schedule test/marked tells it where a step
-// begins.
+// The device test/recording: computes bitwise like the CPU, and records the work that a GPU would
+// get and its order. The schedule test/marked marks where a step begins.
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -78,7 +77,8 @@ class Recording final : public titan::Device,
     for (const recording::StepRecord& step : recording::order().steps()) {
       out << (std::exchange(is_first, false) ? "" : ",\n") << "{\"number\": " << step.number
           << ", \"launches\": " << step.num_launches << ", \"waits\": " << step.num_waits
-          << ", \"allocations\": " << step.num_allocated << ", \"replays\": " << step.num_replays << ", \"host_waits\": ";
+          << ", \"allocations\": " << step.num_allocated << ", \"replays\": " << step.num_replays
+          << ", \"host_waits\": ";
       write_list(out, step.host_waits);
       out << ", \"trace\": ";
       write_list(out, step.trace);
@@ -104,5 +104,5 @@ class Marked final : public titan::LrScheduler {
 TITAN_PLUGIN(plugin) {
   plugin.add<Recording>("test/recording", "Host memory that records what a GPU would be given.")
       .option("report", &RecordingOptions::report, "Folder for the record of each rank");
-  plugin.add<Marked>("test/marked", "Tells the recording device where a step begins.");
+  plugin.add<Marked>("test/marked", "Marks for the recording device where a step begins.");
 }

@@ -18,7 +18,7 @@ using dist::Work;
 
 constexpr StreamId kFirstOfGroups = 100;
 
-/// As ProcessGroupNCCL's: `wait` holds the current stream, not the host; tensors live until then.
+/// Like ProcessGroupNCCL: `wait` blocks the current stream, not the host; tensors live until then.
 class RecordedWork final : public Work {
  public:
   RecordedWork(std::shared_ptr<Work> inner, Clock done, std::vector<Tensor> tensors)
@@ -75,7 +75,7 @@ class RecordedGroup final : public dist::Backend {
     return start("receive", {}, {tensor},
                  [&](const auto& here) { return gloo_->receive(here(tensor), peer, tag); });
   }
-  /// NCCL's holds the host.
+  /// NCCL's blocks the host.
   std::shared_ptr<Work> barrier() override {
     order().note("barrier");
     return gloo_->barrier();

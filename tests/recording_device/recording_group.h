@@ -1,4 +1,4 @@
-// Collectives of the recording device: gloo's, on a stream of their own as NCCL's are.
+// Collectives of the recording device: gloo's, on a separate stream like NCCL's.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace titan::recording {
 
-/// Tensors of the host go straight to gloo.
+/// Host tensors go directly to gloo.
 std::shared_ptr<dist::Backend> connect_recorded(const dist::Endpoint& endpoint);
 
 }  // namespace titan::recording

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostMistakes = 50;
 
-/// `clock` covers what either covers.
+/// Adds `other` to `clock`: the maximum for each stream.
 void join(Clock& clock, const Clock& other) {
   for (const auto& [stream, time] : other) clock[stream] = std::max(clock[stream], time);
 }
@@ -46,8 +46,7 @@ void StreamOrder::complain(std::string text) {
 void StreamOrder::allocate(uintptr_t begin, int64_t bytes, StreamId stream) {
   const std::lock_guard lock(mutex_);
   Block& block = blocks_[begin] = {.bytes = bytes, .stream = stream};
-  // whatever had this memory before has been given to the same stream, and may not be through with
-  // it
+  // earlier users of this memory were submitted to the same stream, and may not have finished
   if (const uint64_t time = clocks_[stream][stream]; time > 0)
     block.past.push_back(
         {.access = {.begin = begin, .end = begin + static_cast<uintptr_t>(bytes), .is_write = true},
@@ -126,7 +125,7 @@ void StreamOrder::launch(const std::string& what, StreamId stream,
     if (Block* block = block_at(access.begin))
       touch(*block, {.access = access, .stream = stream, .time = time, .what = what});
     else
-      complain("'" + what + "' on " + on(stream) + " touches memory that nobody has");
+      complain("'" + what + "' on " + on(stream) + " touches unallocated memory");
   }
 }
 
@@ -138,7 +137,7 @@ void StreamOrder::touch(Block& block, const Past& now) {
                (now.access.is_write ? " writes" : " reads") + " what '" + past.what + "' on " +
                on(past.stream) +
                (past.access.is_write ? " may not have written yet" : " may not have read yet"));
-  // what the new access covers in place and order says nothing more
+  // the new access makes accesses that it covers in place and order redundant
   std::erase_if(block.past, [&](const Past& past) {
     return past.access.begin >= now.access.begin && past.access.end <= now.access.end &&
            (now.access.is_write || !past.access.is_write) && is_before(past, now.stream);

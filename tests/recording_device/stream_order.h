@@ -1,6 +1,6 @@
-// Judges the order of work on a device with streams: what may overlap although both touch the same
-// memory, what memory goes back too early, and where the host waits. Knows no tensor; the recording
-// device tells it what happens.
+// Checks the order of work on a device with streams: unordered accesses to the same memory, memory
+// that is freed too early, and waits of the host. Independent of tensors; the recording device
+// reports all events.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace titan::recording {
 
-/// 0 is the default stream; the host is none.
+/// 0 is the default stream. The host has no id.
 using StreamId = int64_t;
 
-/// Of each stream, how much of its work has come before.
+/// For each stream, how much of its work is ordered before.
 using Clock = std::map<StreamId, uint64_t>;
 
 /// Bytes [begin, end) that a kernel or a copy touches.
@@ -24,54 +24,54 @@ struct Access {
   bool is_write = false;
 };
 
-/// What happened since the last step began, in the order in which the host gave it.
+/// Events since the last step began, in the order of submission by the host.
 struct StepRecord {
   int64_t number = 0;
   int64_t num_launches = 0;             ///< kernels and copies
-  int64_t num_waits = 0;                ///< of a stream for an event
-  int64_t num_allocated = 0;            ///< pieces of device memory
-  int64_t num_replays = 0;              ///< of graphs
-  std::vector<std::string> host_waits;  ///< each with what it waited for
+  int64_t num_waits = 0;                ///< waits of a stream for an event
+  int64_t num_allocated = 0;            ///< blocks of device memory
+  int64_t num_replays = 0;              ///< graph replays
+  std::vector<std::string> host_waits;  ///< each with its reason
   std::vector<std::string> trace;       ///< one line per launch, wait and allocation
 };
 
-/// Every access has a place in its stream's order and a vector clock says what comes before it
-/// (Lamport, 1978; Mattern, 1989): work of a stream follows the work that the stream was given
-/// before, what events it waited for covered when they were recorded, and what the host had waited
-/// for. Two accesses of the same bytes, one of them a write, neither before the other, are a race,
-/// whatever the device would have done. Any thread may call.
+/// Each access has a place in its stream's order; a vector clock gives the work ordered before it
+/// (Lamport, 1978; Mattern, 1989). Work of a stream is ordered after earlier work of the stream,
+/// after the events that the stream waited for, and after everything that the host had waited for.
+/// Two unordered accesses to the same bytes, one of them a write, are a race, even if a device
+/// would run them in order. Any thread may call.
 class StreamOrder {
  public:
-  /// Memory of `stream`'s pool: what is given back is handed out again at once, for what the stream
-  /// is given next. So another stream may touch new memory only after what `stream` had been given.
+  /// Allocates from `stream`'s pool, which reuses freed memory at once for later work of that
+  /// stream. So another stream may touch new memory only after the work submitted to `stream` so
+  /// far.
   void allocate(uintptr_t begin, int64_t bytes, StreamId stream);
-  /// Pinned memory of the host. Its allocator waits for the copies that use it by itself.
+  /// Pinned host memory. Its allocator itself waits for copies that use it.
   void allocate_pinned(uintptr_t begin, int64_t bytes);
-  /// A mistake where another stream may still use what is about to be freed: neither ordered before
-  /// its own stream's next work nor kept by `keep_for`.
+  /// Reports a mistake if another stream may still use the block: its work is neither ordered
+  /// before the next work of the block's stream nor announced by `keep_for`.
   void judge_free(uintptr_t begin);
-  /// Nobody has it any more.
+  /// The memory has no owner any more.
   void forget(uintptr_t begin);
   void free(uintptr_t begin) { judge_free(begin), forget(begin); }
-  /// The allocator holds the block until `stream` has done what it was given before the block is
-  /// freed.
+  /// The allocator keeps the freed block until `stream` has finished the work submitted before.
   void keep_for(uintptr_t begin, StreamId stream);
   bool is_pinned(uintptr_t address) const;
 
-  /// A mistake where it touches memory that nobody has.
+  /// Reports a mistake if it touches unallocated memory.
   void launch(const std::string& what, StreamId stream, const std::vector<Access>& accesses);
-  /// What `stream` was given up to now.
+  /// The work submitted to `stream` so far.
   Clock record(StreamId stream);
   void wait(StreamId stream, const Clock& event);
-  /// The host stands still until `event` has happened.
+  /// The host blocks until `event` has happened.
   void host_wait(const std::string& what, const Clock& event);
-  /// The same for all that `stream`, or any stream, was given.
+  /// The same for all work submitted to `stream`, or to any stream.
   void host_wait_for_stream(const std::string& what, StreamId stream);
   void host_wait_for_all(const std::string& what);
-  /// A wait that orders nothing that anybody relies on, as cudaMalloc's.
+  /// A wait on whose order no code relies, like that of cudaMalloc.
   void note(const std::string& what);
 
-  /// While a graph is recorded the host may neither wait nor touch memory of the device.
+  /// During a recording the host may neither wait nor touch device memory.
   void set_capturing(bool is_capturing);
   void note_replay();
 
@@ -94,7 +94,7 @@ class StreamOrder {
     StreamId stream = 0;
     bool is_pinned = false;
     std::set<StreamId> kept_for;
-    std::vector<Past> past;  // what a later access may still race with
+    std::vector<Past> past;  // accesses that may race with a later one
   };
 
   Block* block_at(uintptr_t address);
@@ -114,7 +114,7 @@ class StreamOrder {
   bool is_capturing_ = false;
 };
 
-/// The one of this process; never destroyed, for memory is freed until its very end.
+/// The instance of this process. Never destroyed, because memory is freed until the process ends.
 StreamOrder& order();
 
 }  // namespace titan::recording

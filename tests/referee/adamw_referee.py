@@ -1,9 +1,9 @@
-"""Lets torch.optim judge the AdamW, Adam and SGD plugins.
+"""Compares the AdamW, Adam and SGD plugins with torch.optim.
 
     adamw_referee.py --probe <llama_probe> --plugins <folder>
 
-Ten training steps of a tiny Llama with clipping and a changing learning rate beside transformers + torch.optim.AdamW;
-then a hundred steps of every optimizer and implementation on random gradients.
+Ten training steps of a tiny Llama with clipping and a changing learning rate, compared with transformers +
+torch.optim.AdamW; then a hundred steps of every optimizer and implementation on random gradients.
 """
 
 import pathlib
@@ -125,7 +125,7 @@ def replay(args, report, folder):
         report.at_most(f"{what}: worst relative", max(titan.relative(found[n], expected[n]) for n in start), 1e-6)
         moved = min(titan.relative(expected[n], start[n]) for n in start)
         report.at_least(f"{what}: the weights moved by", moved, 1e-3)
-        if implementation == "fused":  # rounds otherwise than the loop: single elements are compared with its own kind
+        if implementation == "fused":  # rounds differently than the loop: single elements are compared with torch's fused kernel
             expected = take_steps(lambda p: optimizer_class(p, **options, fused=True), start, gradients, lr_factors)
         worst = max(titan.max_abs(found[n], expected[n]) / expected[n].abs().max().item() for n in start)
         report.at_most(f"{what}: max abs over largest weight", worst, 1e-6)

@@ -1,10 +1,12 @@
-"""The entropy of attention by transformers: of a Hugging Face folder's weights and the tokens of the first steps of a run.
+"""Computes the entropy of attention with transformers, for a Hugging Face folder's weights and the tokens of the first
+steps of a run.
 
     attention_entropy_referee.py FOLDER TEXTS TOKENIZER ROWS SEQ_LEN STEPS
 
-Prints a JSON list with one list per step: for each layer the mean over rows, heads and queries of -sum p ln p, in nats. Sinks (gpt-oss)
-are no columns of transformers' weights: what these leave of 1 is the sink's p, and counts. TEXTS is a JSON lines file; row r of ROWS
-reads its documents r, r + ROWS, ... with begin and end marks, in windows of SEQ_LEN + 1 tokens.
+Prints a JSON list with one list per step: for each layer the mean over rows, heads and queries of -sum p ln p, in nats.
+transformers' attention weights have no column for sinks (gpt-oss): the sink's p is the remainder to 1, and counts.
+TEXTS is a JSON lines file; row r of ROWS reads its documents r, r + ROWS, ... with BOS and EOS, in sequences of SEQ_LEN
++ 1 tokens.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Prints what tests/plugins/commands/bench/statistics_test.cpp expects, as scipy computes it.
+"""Prints the values that tests/plugins/commands/bench/statistics_test.cpp expects, computed by scipy.
 
     bench_statistics.py     (needs scipy, of requirements-test.txt)
 
-The sequence is 7 i mod 101, which both sides make. Of scipy's bounds, which are each one of the values, the interval's coverage
-is at least the confidence asked for.
+Both sides use the sequence 7 i mod 101. scipy's bounds are values of the sequence; the interval's coverage is at least
+the requested confidence.
 """
 
 import numpy

@@ -1,4 +1,4 @@
-"""What the referees of data sets share: running the probe and keeping count of what was compared."""
+"""Shared by the referees of data sets: runs the probe and counts the comparisons."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ import tempfile
 
 
 class Referee:
-    """Runs dataset_probe in a folder of its own and compares."""
+    """Runs dataset_probe in its own folder and compares."""
 
     def __init__(self, description):
         parser = argparse.ArgumentParser(description=description)
@@ -29,7 +29,7 @@ class Referee:
         return [json.loads(line) for line in run.stdout.split("\n")[:-1]], run.returncode
 
     def documents(self, dataset, path, *options):
-        """The documents, each its ids or its text; fails when the data set is refused."""
+        """The documents, each as ids or text; fails when the data set is refused."""
         lines, status = self.probe(dataset, path, *options)
         if status != 0:
             return lines[-1]["error"]
@@ -43,7 +43,7 @@ class Referee:
             print(f"{what}: differs\n  found    {str(found)[:600]}\n  expected {str(expected)[:600]}")
 
     def refused(self, what, dataset, path, options, *parts):
-        """The data set is refused, and the error holds all `parts`."""
+        """The data set is refused, and the error contains all `parts`."""
         self.num_compared += 1
         lines, status = self.probe(dataset, path, *options)
         text = lines[-1].get("error", "") if lines else ""

@@ -1,11 +1,11 @@
-"""Lets Hugging Face transformers (eager attention) judge the model deepseek_v3, as DeepSeek-V3 and as DeepSeek-V2.
+"""Compares the model deepseek_v3, as DeepSeek-V3 and as DeepSeek-V2, with Hugging Face transformers (eager attention).
 
     deepseek_referee.py --probe <llama_probe> --plugins <folder>
 
-For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a folder that
-from_pretrained reads) and with wider ones, biases of the choice among them; which experts each token goes to, as integers, where
-all but transformers' gate computes in fp64; ten steps of AdamW beside torch's; sizes and names of the published flavors. Controls
-show that the comparison can fail.
+For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a
+folder that from_pretrained reads) and with wider ones, including router biases; each token's experts, exactly, with
+fp64 everywhere except in transformers' gate; ten steps of AdamW compared with torch's; sizes and names of the published
+flavors. Controls show that the comparison can fail.
 """
 
 import torch
@@ -20,7 +20,7 @@ TINY = {"dim": 64, "inter_dim": 96, "moe_inter_dim": 48, "n_layers": 3, "n_heads
 V3 = TINY | {"q_lora_rank": 24, "num_shared_experts": 1, "score_func": "sigmoid", "route_norm": True, "route_scale": 2.5,
              "num_expert_groups": 4, "num_limited_groups": 2}
 V2 = TINY | {"mscale": 0.7}
-COMMON = {  # what the config.json files of all say
+COMMON = {  # common content of the config.json files
     "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "hidden_act": "silu",
     "attention_bias": False, "tie_word_embeddings": False, "max_position_embeddings": 163840, "moe_layer_freq": 1,
     "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 40.0, "original_max_position_embeddings": 4096,
@@ -55,12 +55,13 @@ class DeepseekV3(ModelReferee):
     controlled = "v3"
 
     def weights_of(self, model):
-        """Parameters and the biases of the choice."""
+        """Parameters and the biases of the router."""
         return super().weights_of(model) | {
             name: buffer for name, buffer in model.named_buffers() if name.endswith("e_score_correction_bias")}
 
     def gates(self, model):
-        """In fp32 whatever the model computes in, so that scores which are equal there alone can part the choices."""
+        """Computes in fp32 for any dtype of the model, so that only scores which are equal in fp32 can lead to
+        different choices."""
         return {number: (layer.mlp.gate, lambda _, out: out[2]) for number, layer in enumerate(model.model.layers)
                 if hasattr(layer.mlp, "gate")}
 

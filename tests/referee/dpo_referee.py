@@ -1,12 +1,13 @@
-"""Golden values of tests/plugins/losses/dpo_test.cpp: the losses of pairs as TRL's own code computes them, with gradients by torch.
+"""Golden values of tests/plugins/losses/dpo_test.cpp: losses of pairs computed by TRL's own code, with gradients by
+torch.
 
     pip download --no-deps trl==0.19.1
     dpo_referee.py trl-0.19.1-py3-none-any.whl
 
-DPOTrainer.dpo_loss is taken out of the wheel as it stands, for the package wants a trainer's whole environment to be imported. What comes
-before it in TRL (sums over the tokens of an answer; for ipo means) is one line here, as in DPOTrainer.concatenated_forward. Prints rows
-for kGolden: variant, beta, label_smoothing, reference_free, the sum of the losses of all pairs, those of the chosen and the rejected
-rewards, and the gradient at a token of each answer.
+DPOTrainer.dpo_loss is extracted unchanged from the wheel, because importing the package needs a trainer's whole
+environment. The step before it in TRL (sums over the tokens of an answer; for ipo means) is one line here, as in
+DPOTrainer.concatenated_forward. Prints rows for kGolden: variant, beta, label_smoothing, reference_free, the sum of the
+losses of all pairs, those of the chosen and the rejected rewards, and the gradient at a token of each answer.
 """
 
 import ast
@@ -19,7 +20,7 @@ import zipfile
 import torch
 
 SEQ_LEN, PROMPT = 24, 2
-LENGTHS = ((5, 7, 6, 4), (8, 6))  # of the documents of each row; the rest is padding
+LENGTHS = ((5, 7, 6, 4), (8, 6))  # lengths of the documents of each row; the rest is padding
 
 
 def trl_loss(wheel):
@@ -33,7 +34,7 @@ def trl_loss(wheel):
 
 
 def documents():
-    """(first learned token, one past the last) in the flattened batch, of each document in order."""
+    """(first trained token, one past the last) of each document in order, in the flattened batch."""
     for row, lengths in enumerate(LENGTHS):
         first = row * SEQ_LEN
         for length in lengths:
@@ -57,7 +58,7 @@ def main():
         trainer = types.SimpleNamespace(accelerator=types.SimpleNamespace(device="cpu"), f_divergence_type="reverse_kl", loss_type=variant,
                                         beta=beta, label_smoothing=smoothing, reference_free=free)
         losses, chosen, rejected = loss_of(trainer, own[0::2], own[1::2], theirs[0::2], theirs[1::2])
-        if free:  # TRL's rewards are against the reference all the same; ours are against what the loss is
+        if free:  # TRL's rewards are always relative to the reference; Titan's are relative to the loss's reference
             chosen, rejected = beta * own[0::2], beta * own[1::2]
         losses.sum().backward()
         gradients = ", ".join(f"{policy.grad[first].item():.15g}" for first, _ in documents())

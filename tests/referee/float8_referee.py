@@ -1,11 +1,11 @@
-"""Lets torchao judge the quantisation and the linear layers of the float8 and mx converters: every bit.
+"""Compares the quantisation and the linear layers of the float8 and mx converters with torchao, bit for bit.
 
     float8_referee.py --probe <float8_probe>
 
-Scales and casts of random, tiny, huge, zero, denormal, infinite and undefined values; then forward and both
-gradients of whole layers under every recipe, beside torchao's emulated Float8Linear and MXFP8Linear; then those of
-layers of experts, beside torchao's emulated grouped MXFP8 product, and, where torchao's kernels need a GPU (float8,
-MXFP8 in float32), beside its casts of each group and torch's products.
+Compares scales and casts of random, tiny, huge, zero, denormal, infinite and NaN values; forward and both gradients
+of whole layers under every recipe with torchao's emulated Float8Linear and MXFP8Linear; those of layers of experts
+with torchao's emulated grouped MXFP8 product or, where torchao's kernels need a GPU (float8, MXFP8 in float32),
+with its casts of each group and torch's products.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def bits(tensor):
 
 
 class Probe:
-    """Collects cases, runs the program once and compares what it wrote."""
+    """Collects cases, runs the program once and compares its results."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -72,7 +72,7 @@ class Probe:
             expected = bits(tensor)
             is_equal = np.array_equal(found, expected)
             if not is_equal and len(found) == len(expected) and tensor.dtype in WITH_NOT_A_NUMBER:
-                # which of the bit patterns of "not a number" comes out depends on the vector unit
+                # the bit pattern of a NaN depends on the vector unit
                 found_values = torch.from_numpy(found).view(tensor.dtype).float()
                 values = torch.from_numpy(expected).view(tensor.dtype).float()
                 is_same = (found_values == values) & (found_values.signbit() == values.signbit())
@@ -87,7 +87,7 @@ class Probe:
 
 
 def hard_values(dtype, generator):
-    """Matrices of 48 x 96 that reach every corner of the formats."""
+    """Matrices of 48 x 96 that cover every corner case of the formats."""
     def normal(*shape):
         return torch.randn(*shape, generator=generator)
 
@@ -157,7 +157,7 @@ def add_layers(probe, generator):
 
     for name, dtype in DTYPES.items():
         for rows, features, out in ((64, 96, 32), (32, 64, 160), (7, 48, 80), (33, 16, 16)):
-            # with columns and rows of very different sizes, as activations have
+            # columns and rows have very different sizes, as in activations
             x = (normal(1, rows, features) * 10 ** normal(1, rows, 1) * 10 ** normal(1, 1, features)).to(dtype)
             weight = (normal(out, features) * 0.02 * 10 ** normal(out, 1)).to(dtype)
             grad = (normal(1, rows, out) * 1e-4 * 10 ** normal(1, rows, 1)).to(dtype)
@@ -174,7 +174,7 @@ def ends(rows):
 
 
 def of_groups(rows):
-    """(expert, slice of its rows) of those that have rows."""
+    """(expert, slice of its rows) of experts that have rows."""
     first = 0
     for expert, count in enumerate(rows):
         if count:
@@ -183,19 +183,20 @@ def of_groups(rows):
 
 
 def their_float8_experts(x, weight, grad, rows):
-    """The casts of torchao's _Float8GroupedMM by its functions in torch; what its kernels multiply, in float32."""
+    """The casts of torchao's _Float8GroupedMM by its functions in torch; returns the operands of its kernels, in
+    float32."""
     def wide_rows(matrix):  # as triton_fp8_rowwise_2d_scale_and_cast
         scale = tensor_to_scale(matrix, torch.float8_e4m3fn, scaling_granularity=ScalingGranularity.AXISWISE, axiswise_dim=-1,
                                 round_scales_to_power_of_2=True)
         return to_fp8_saturated(matrix.float() * scale, torch.float8_e4m3fn).float() / scale
 
     def wide_turned(stack):
-        """(E, m, n), a scale for each line along n -> (E, n, m); it wants columns side by side in memory."""
+        """(E, m, n), a scale for each line along n -> (E, n, m); it requires adjacent columns in memory."""
         values, scales = torch_to_3d_rowwise_float8_transpose_rhs(stack, torch.float8_e4m3fn, True)
         return values.float() / scales
 
     for_y = wide_turned(weight.transpose(-2, -1).contiguous().transpose(-2, -1))  # (E, in, out), scaled along in
-    # (E, out, in), scaled along out; rows side by side in memory, since the order of the sums of a product depends on it
+    # (E, out, in), scaled along out; rows are adjacent in memory, since the order of a product's sums depends on it
     for_grad_x = wide_turned(weight.transpose(-2, -1)).contiguous()
     filled = ends([count for count in rows if count])  # these two stop at a group without rows
     x_columns, x_scales = torch_to_float8_per_group_colwise(x, filled, torch.float8_e4m3fn, True)
@@ -219,7 +220,7 @@ def their_mx_experts(x, weight, grad, rows):
 
 
 def wide_mx_experts(x, weight, grad, rows):
-    """In float32, which torchao's grouped product rounds to bfloat16."""
+    """Computes in float32, which torchao's grouped product rounds to bfloat16."""
     def wide(matrix):
         matrix = torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 32))
         scales, values = to_mx(matrix.contiguous(), torch.float8_e4m3fn, 32, ScaleCalculationMode.RCEIL)
@@ -238,7 +239,7 @@ def add_experts(probe, generator):
         return torch.randn(*shape, generator=generator)
 
     for name, dtype in DTYPES.items():
-        for rows in ([32, 0, 7, 70], [1, 33], [0, 64, 0]):  # experts without rows, and whose rows are no whole blocks
+        for rows in ([32, 0, 7, 70], [1, 33], [0, 64, 0]):  # experts without rows, and with rows that are not whole blocks
             count, features, out = sum(rows), 64, 96
             x = (normal(count, features) * 10 ** normal(count, 1) * 10 ** normal(1, features)).to(dtype)
             weight = (normal(len(rows), out, features) * 0.02 * 10 ** normal(len(rows), out, 1)).to(dtype)

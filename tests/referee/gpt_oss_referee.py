@@ -1,10 +1,11 @@
-"""Lets Hugging Face transformers (eager attention) judge the model gpt_oss.
+"""Compares the model gpt_oss with Hugging Face transformers (eager attention).
 
     gpt_oss_referee.py --probe <llama_probe> --plugins <folder>
 
-For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a folder that
-from_pretrained reads) and with wider ones; which experts each token goes to, as integers, in fp64; ten steps of AdamW beside
-torch's; sizes and names of the published flavors. Sequences are longer than the window. Controls show that the comparison can fail.
+For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a
+folder that from_pretrained reads) and with wider ones; each token's experts, exactly, in fp64; ten steps of AdamW
+compared with torch's; sizes and names of the published flavors. Sequences are longer than the window. Controls show
+that the comparison can fail.
 """
 
 import torch
@@ -15,7 +16,7 @@ from model_referee import VOCAB, ModelReferee, judge, without_memory
 
 TINY = {"dim": 64, "n_layers": 3, "n_heads": 4, "n_kv_heads": 2, "head_dim": 16, "vocab_size": VOCAB, "num_experts": 8,
         "top_k": 2, "moe_hidden_dim": 48, "sliding_window_size": 20, "original_seq_len": 32}
-PUBLISHED = {  # what the config.json files of both say
+PUBLISHED = {  # content of both config.json files
     "hidden_size": 2880, "intermediate_size": 2880, "head_dim": 64, "num_attention_heads": 64, "num_key_value_heads": 8,
     "vocab_size": 201088, "num_experts_per_tok": 4, "sliding_window": 128, "rms_norm_eps": 1e-5, "attention_bias": True,
     "max_position_embeddings": 131072, "swiglu_limit": 7.0, "tie_word_embeddings": False, "hidden_act": "silu",
@@ -29,7 +30,7 @@ class GptOss(ModelReferee):
     controlled = "two of eight"
 
     def join(self, part, own, config):
-        """Gates and ups of an expert take turns, matrices are transposed."""
+        """Gates and ups of an expert alternate; matrices are transposed."""
         bias = "_bias" if part.endswith("_bias") else ""
         if "gate_up" in part:
             rows = torch.stack([own(f"moe.experts.w1{bias}"), own(f"moe.experts.w3{bias}")], dim=2).flatten(1, 2)
@@ -49,7 +50,7 @@ class GptOss(ModelReferee):
         return self.to_theirs(run.tensors("parameters"), self.weights_of(without_memory(config)), config)
 
     def judged(self, what, gradients, config):
-        # a bias of keys adds the same to all scores of a query: but for rounding, and sinks, it has no gradient
+        # a key bias adds the same to all scores of a query: it has no gradient, except for rounding and sinks
         judged = [name for name in gradients if gradients[name].abs().max() > 1e-4]
         self.report.at_most(f"{what}: gradients too small to judge", len(gradients) - len(judged), config.num_hidden_layers)
         return judged

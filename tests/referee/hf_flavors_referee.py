@@ -1,9 +1,10 @@
-"""Lets Hugging Face transformers judge the exported config.json and the names of every built-in Llama.
+"""Compares the exported config.json and the names of every built-in Llama with Hugging Face transformers.
 
     hf_flavors_referee.py --probe <llama_probe> --plugins <folder>
 
-For each flavor: AutoConfig reads the exported config.json, the model that transformers makes of it on the meta device has the
-parameters that the name rules promise, each of our shape, and its settings are those of the published models.
+For each flavor: AutoConfig reads the exported config.json, the model that transformers makes of it on the meta device
+has the parameters that the name rules promise, each with Titan's shape, and its settings are those of the published
+models.
 """
 
 import json
@@ -53,7 +54,7 @@ def judge(args, report, model_name, flavor, folder):
 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
-    theirs = {name: tuple(weight.shape) for name, weight in model.named_parameters()}  # a tied one once
+    theirs = {name: tuple(weight.shape) for name, weight in model.named_parameters()}  # a tied weight counts once
     ours = {run.their_name[name]: tuple(shape) for name, shape in run.shapes.items()}
     report.equal(f"{what}: tensors", len(ours), len(run.shapes))
     report.equal(f"{what}: names and shapes that differ", sorted(set(ours.items()) ^ set(theirs.items())), [])

@@ -1,10 +1,11 @@
-"""Hidden states by transformers: of a Hugging Face folder's weights and the tokens of the first steps of a run.
+"""Computes hidden states with transformers, for a Hugging Face folder's weights and the tokens of the first steps of a
+run.
 
     hidden_states_referee.py FOLDER TEXTS TOKENIZER ROWS SEQ_LEN STEPS OUT
 
-Writes OUT, an .npz with one float32 array (layers + 1, ROWS, SEQ_LEN, features) for each step, "1", "2", ...: what
-output_hidden_states gives. The first one is the embedding, the last one comes behind the final norm. Texts and rows are those of
-attention_entropy_referee.py.
+Writes OUT, an .npz with one float32 array (layers + 1, ROWS, SEQ_LEN, features) for each step, "1", "2", ...: the
+result of output_hidden_states. The first entry is the embedding; the last follows the final norm. Texts and rows are
+those of attention_entropy_referee.py.
 """
 
 import json

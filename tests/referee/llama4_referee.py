@@ -1,11 +1,12 @@
-"""Lets Hugging Face transformers (eager attention) judge the model llama4.
+"""Compares the model llama4 with Hugging Face transformers (eager attention).
 
     llama4_referee.py --probe <llama_probe> --plugins <folder>
 
-For random tiny models in fp32, as torchtitan v0.2.2 has them and as they were published (chunks shorter than the sequence, layers
-without positions, norms of queries and keys, the temperature of queries): logits, loss and all gradients, with weights that Titan
-initialises (exported to a folder that from_pretrained reads) and with wider ones; which experts each token goes to, as integers, in
-fp64; ten steps of AdamW beside torch's; sizes and names of the flavors. Controls show that the comparison can fail.
+For random tiny models in fp32, in torchtitan v0.2.2's form and as published (chunks shorter than the sequence, layers
+without positions, norms of queries and keys, the temperature of queries): logits, loss and all gradients, with weights
+that Titan initialises (exported to a folder that from_pretrained reads) and with wider ones; each token's experts,
+exactly, in fp64; ten steps of AdamW compared with torch's; sizes and names of the flavors. Controls show that the
+comparison can fail.
 """
 
 import torch
@@ -18,7 +19,7 @@ from model_referee import VOCAB, ModelReferee, judge, without_memory
 CHUNK = 40
 TINY = {"dim": 64, "n_layers": 4, "n_heads": 4, "n_kv_heads": 2, "vocab_size": VOCAB, "hidden_dim": 96, "moe_hidden_dim": 48,
         "num_experts": 8}
-# the wavelengths of heads of 16 elements lie on both sides of the one end
+# heads of 16 elements have wavelengths on both sides of one limit of the scaling
 SCALED = {"rope_scaling": {"scaling_factor": 16.0, "original_max_position_embeddings": 2048}}
 IROPE = {"every_n_layers_nope": 4, "attention_chunk_size": CHUNK}
 PUBLISHED = IROPE | {"nope_layer_offset": 3, "attn_temperature_tuning": True, "floor_scale": 16}
@@ -33,8 +34,8 @@ MAVERICK_SIZES = SIZES | {"num_local_experts": 128, "interleave_moe_layer_step":
                           "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
 ALIKE = {"use_qk_norm": False, "attn_temperature_tuning": False, "no_rope_layers": [1] * 48, "layer_types": ["full_attention"] * 48}
 IROPE_48 = {"use_qk_norm": False, "attn_temperature_tuning": False, "no_rope_layers": [int(i % 4 != 0) for i in range(48)]}
-SCOUT_PARAMETERS, MAVERICK_PARAMETERS = 107_769_861_120, 400_711_848_960  # by torchtitan's count
-FLAVORS = {  # what describes them to transformers
+SCOUT_PARAMETERS, MAVERICK_PARAMETERS = 107_769_861_120, 400_711_848_960  # as torchtitan counts
+FLAVORS = {  # the config of each flavor for transformers
     "Scout": (SCOUT_SIZES, SCOUT_PARAMETERS),
     "Maverick": (MAVERICK_SIZES | {"use_qk_norm": False}, MAVERICK_PARAMETERS),
     "17bx16e": (SCOUT_SIZES | ALIKE | {"attention_chunk_size": 10485760}, SCOUT_PARAMETERS),
@@ -42,13 +43,13 @@ FLAVORS = {  # what describes them to transformers
     "17bx16e_irope": (SCOUT_SIZES | IROPE_48, SCOUT_PARAMETERS),
     "17bx128e_irope": (MAVERICK_SIZES | IROPE_48, MAVERICK_PARAMETERS),
 }
-# members of a config that follow from what describes it, by transformers
+# config members that transformers derives from others
 FOLLOWING = ("moe_layers", "no_rope_layers", "layer_types", "attention_chunk_size", "use_qk_norm", "attn_temperature_tuning",
              "floor_scale", "attn_scale", "tie_word_embeddings", "hidden_act", "attention_bias")
 
 
 def to_pairs(rows, heads):
-    """Rows of heads whose halves rotate together, in the order in which neighbours do."""
+    """Converts rows of heads whose halves rotate together to the order in which neighbours do."""
     return rows.view(heads, 2, -1, rows.shape[-1]).transpose(1, 2).reshape(rows.shape)
 
 
@@ -66,7 +67,7 @@ class Llama4(ModelReferee):
     controlled = "Scout"
 
     def join(self, part, own, config):
-        """Neighbours rotate together; experts are transposed, with gates and ups in one."""
+        """Neighbours rotate together; experts are transposed, with gates and ups in one tensor."""
         if part.startswith("self_attn."):
             one = part.removeprefix("self_attn.")[0]
             return to_pairs(own(f"attention.w{one}.weight"), self.heads(one, config))
@@ -111,7 +112,7 @@ class Llama4(ModelReferee):
         controls.weights("gate and up exchanged", gate_up, lambda weight: weight.roll(weight.shape[2] // 2, dims=2))
 
     def judge(self):
-        transformers.utils.logging.set_verbosity_error()  # it warns of the scaling that Llama 4 has
+        transformers.utils.logging.set_verbosity_error()  # transformers warns about Llama 4's rotary scaling
         self.judge_case("as in v0.2.2", TINY)
         self.judge_case("as in v0.2.2, experts everywhere", TINY | SCALED | {"interleave_moe_layer_step": 1})
         self.judge_case("as in v0.2.2, irope", TINY | IROPE | SCALED)

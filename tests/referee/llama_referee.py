@@ -1,10 +1,10 @@
-"""Lets Hugging Face transformers (eager attention, fp32) judge the llama3 and llama2 plugins.
+"""Compares the llama3 and llama2 plugins with Hugging Face transformers (eager attention, fp32).
 
     llama_referee.py --probe <llama_probe> --plugins <folder>
 
 For random tiny models: logits, loss and all gradients, with weights that Titan initialises (exported to a folder that
-from_pretrained reads) and with wider ones; rotary frequencies on their own. Controls show that the comparison can fail: deliberate
-mistakes in the referee's model must be seen.
+from_pretrained reads) and with wider ones; rotary frequencies separately. Controls show that the comparison can fail:
+it must find deliberate mistakes in the referee's model.
 """
 
 import itertools

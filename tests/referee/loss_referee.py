@@ -1,9 +1,10 @@
-"""The loss of a run's first step by torch and transformers, with its gradients' norm.
+"""Computes the loss of a run's first step with torch and transformers, and its gradients' norm.
 
     loss_referee.py FOLDER TEXTS TOKENIZER ROWS SEQ_LEN OPTIONS
 
-FOLDER: weights for transformers. TEXTS, TOKENIZER, ROWS, SEQ_LEN: the tokens, as attention_entropy_referee.py has them. OPTIONS: JSON
-with label_smoothing, z_loss and logit_softcap. Prints JSON: loss, nll and z_loss per token, and the norm of all gradients.
+FOLDER: weights for transformers. TEXTS, TOKENIZER, ROWS, SEQ_LEN: the tokens, as in attention_entropy_referee.py.
+OPTIONS: JSON with label_smoothing, z_loss and logit_softcap. Prints JSON: loss, nll and z_loss per token, and the norm
+of all gradients.
 """
 
 import json

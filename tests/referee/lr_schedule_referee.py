@@ -2,7 +2,7 @@
 
     lr_schedule_referee.py --probe <lr_schedule_probe>
 
-The schedule is written here as torch's users write it: a function given to LambdaLR, which is
+The reference schedule is written as torch's users write it: a function given to LambdaLR, which is
 stepped through a training run. Python's own round() decides the number of decay steps.
 """
 
@@ -30,7 +30,7 @@ def torch_factors(training_steps, options, count):
     decay = total - warmup if ratio is None else min(round(total * ratio), total - warmup)
     floor = options["min_lr_factor"]
     shape = SHAPES[options["decay_type"]]
-    first_decayed = total - decay + 2  # steps count from 1; the decay's first still has factor 1
+    first_decayed = total - decay + 2  # steps count from 1; the first step of the decay still has factor 1
 
     def factor(epoch):
         step = epoch + 1

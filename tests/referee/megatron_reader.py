@@ -1,4 +1,4 @@
-"""Reads Megatron's .bin and .idx with NumPy alone: judges what Titan writes and reads."""
+"""Reads Megatron's .bin and .idx with NumPy only, as a reference for Titan's reader and writer."""
 
 import pathlib
 
@@ -8,7 +8,7 @@ DTYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.
 
 
 class MegatronFile:
-    """A pair of files; `prefix` is their path without the suffix. Raises AssertionError for what is not well-formed."""
+    """A pair of files; `prefix` is their path without the suffix. Raises AssertionError for malformed files."""
 
     def __init__(self, prefix):
         index = pathlib.Path(f"{prefix}.idx").read_bytes()

@@ -1,4 +1,4 @@
-"""Megatron's files of tokens, written by NumPy."""
+"""Writes Megatron's token files with NumPy."""
 
 import struct
 

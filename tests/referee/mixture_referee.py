@@ -1,10 +1,10 @@
-"""Lets Hugging Face transformers (eager attention) judge the models with experts: mixtral and qwen3.
+"""Compares the models with experts, mixtral and qwen3, with Hugging Face transformers (eager attention).
 
     mixture_referee.py --probe <llama_probe> --plugins <folder>
 
-For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a folder that
-from_pretrained reads) and with wider ones; which experts each token goes to, as integers, in fp64; ten steps of AdamW beside
-torch's; sizes and names of the published flavors. Controls show that the comparison can fail.
+For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a
+folder that from_pretrained reads) and with wider ones; each token's experts, exactly, in fp64; ten steps of AdamW
+compared with torch's; sizes and names of the published flavors. Controls show that the comparison can fail.
 """
 
 from transformers import MixtralForCausalLM, Qwen3MoeForCausalLM
@@ -15,7 +15,7 @@ from model_referee import VOCAB, ModelReferee, judge
 TINY = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": VOCAB, "hidden_dim": 48, "num_experts": 8}
 TINY_QWEN3 = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "head_dim": 16, "vocab_size": VOCAB, "num_experts": 8,
               "top_k": 2, "moe_hidden_dim": 48}
-# what the published config.json files say
+# content of the published config.json files
 COMMON = {"tie_word_embeddings": False, "hidden_act": "silu", "rope_parameters": {"rope_theta": 1e6}}
 MIXTRAL = COMMON | {"num_key_value_heads": 8, "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2,
                     "rms_norm_eps": 1e-5, "sliding_window": None, "architectures": ["MixtralForCausalLM"]}
@@ -34,7 +34,7 @@ class Mixtral(ModelReferee):
         return {number: (layer.mlp.gate, lambda _, out: out[2]) for number, layer in enumerate(model.model.layers)}
 
     def judged(self, what, gradients, config):
-        # where one expert is chosen its weight is 1 whatever the gate says
+        # with one chosen expert, its weight is 1 for any gate
         return [name for name in gradients if not (name.endswith("gate.weight") and config.num_experts_per_tok == 1)]
 
     def compare(self, what, run, model, *more):

@@ -1,8 +1,10 @@
-"""Runs train on MLflow's own server and are read back by its client: numbers, parameters, names, ends, a resume, a kill of the server.
+"""Logs runs to MLflow's own server and reads them back with its client: metrics, parameters, names, outcomes, a resume,
+a kill of the server.
 
     mlflow_check.py --titan build/release/bin/titan
 
-It runs in a Python that has mlflow (tools/long_checks.sh makes one); the tests of every day use tests/end_to_end/mlflow_server.py.
+It runs in a Python that has mlflow (tools/long_checks.sh makes one); the everyday tests use
+tests/end_to_end/mlflow_server.py.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import urllib.request
 from mlflow.tracking import MlflowClient
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 300  # seconds until the server must have come up
+PATIENCE = 300  # seconds until the server must have started
 
 
 class Server:
@@ -103,7 +105,7 @@ def check(titan, folder):
         expect_numbers(client, run, folder / "one", first)
         print("a resumed run went on without doubled points")
 
-        server.stop()  # nobody is there when the run starts
+        server.stop()  # no server is running when the run starts
         later = train(titan, server, folder / "two", "--logger.mlflow.experiment_name", "two")
         for line in later.stderr:
             if "training continues" in line:

@@ -1,15 +1,15 @@
-"""Which of transformers' tensors is which of ours, as its models keep them in memory and as Hugging Face's files do. A referee says
-what its model has of its own."""
+"""Maps transformers' tensor names to Titan's, both for models in memory and for Hugging Face files. Each referee adds
+the names of its model."""
 
 import torch
 
 WHOLE = {"model.embed_tokens.weight": "tok_embeddings.weight", "model.norm.weight": "norm.weight",
          "lm_head.weight": "output.weight"}
-# of a layer, without ".weight": transformers' -> ours
+# tensors of a layer, without ".weight": transformers' -> Titan's
 LLAMA = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm"}
 LLAMA |= {f"self_attn.{one}_proj": f"attention.w{one}" for one in "qkvo"}
 HEAD_NORMS = {f"self_attn.{one}_norm": f"attention.{one}_norm" for one in "qk"}
-BIAS = "expert_bias"  # of the choice: not trained, and few formats have a place for it
+BIAS = "expert_bias"  # of the router: not trained, and few formats have a place for it
 
 
 def swiglu(theirs, ours):
@@ -17,23 +17,24 @@ def swiglu(theirs, ours):
 
 
 class ModelNames:
-    block = LLAMA  # of tensors of a layer that are the same on both sides, without ".weight" or ".bias" where both have it
+    block = LLAMA  # tensors of a layer that are the same on both sides, without ".weight" or ".bias" if both have it
 
     def join(self, part, own, config):
-        """The tensor of a layer that they call `part` and `block` does not know, made of ours: `own` gives one by its name in the
-        layer. Here as for most of their models, which keep gates and ups of all experts in one."""
+        """transformers' tensor `part` of a layer if `block` does not have it, made from Titan's; `own` returns one of
+        these by its name in the layer. The default fits most models: they store gates and ups of all experts in one
+        tensor."""
         if part == "mlp.experts.gate_up_proj":
             return torch.cat([own("moe.experts.w1"), own("moe.experts.w3")], dim=1)
         return own({"mlp.experts.down_proj": "moe.experts.w2"}[part])
 
     def split(self, part, tensor, config):
-        """The other way round: ours by name."""
+        """The reverse: Titan's tensors by name."""
         if part == "mlp.experts.gate_up_proj":
             return dict(zip(("moe.experts.w1", "moe.experts.w3"), tensor.chunk(2, dim=1), strict=True))
         return {{"mlp.experts.down_proj": "moe.experts.w2"}[part]: tensor}
 
     def weights_of(self, model):
-        """What of transformers' model has a counterpart here, by name."""
+        """The tensors of transformers' model that have a counterpart in Titan, by name."""
         return dict(model.named_parameters())
 
     def _same(self, part):
@@ -41,7 +42,7 @@ class ModelNames:
         return self.block.get(part) or (f"{self.block[stem]}.{end}" if stem in self.block else None)
 
     def to_theirs(self, ours, names, config):
-        """Of our tensors by our names, transformers' by `names`."""
+        """transformers' tensors `names` from Titan's tensors by Titan's names."""
         found = {}
         for name in names:
             if name in WHOLE:
@@ -54,7 +55,7 @@ class ModelNames:
         return found
 
     def to_ours(self, theirs, config):
-        """The other way round."""
+        """The reverse."""
         found = {}
         for name, tensor in theirs.items():
             if name in WHOLE:
@@ -67,7 +68,8 @@ class ModelNames:
         return {name: tensor.contiguous() for name, tensor in found.items()}
 
     def stored(self, name, run):
-        """Our tensors of case `name` as Hugging Face's files have them, by the plugin's rules: matrices of experts on their own."""
+        """Titan's tensors of case `name` in the form of Hugging Face files, by the plugin's rules, with separate
+        matrices of experts."""
         found = {}
         for ours, tensor in run.tensors("parameters").items():
             rules = [rule["theirs"] for rule in run.result["name_rules"] if rule["ours"] == ours]

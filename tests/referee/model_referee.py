@@ -1,5 +1,5 @@
-"""How transformers judges a model of ours: the questions that are put to every model. A referee's script says what its model is,
-how it is named there and what else is asked of it."""
+"""Comparisons of a Titan model with transformers that apply to every model. A referee's script gives its model, its
+names and further comparisons."""
 
 import contextlib
 import copy
@@ -17,14 +17,14 @@ import titan_referee as titan
 from model_names import BIAS, ModelNames
 
 LOSS, GRADIENTS = 1e-6, 1e-5
-TIMES_THEIRS = 3  # of the referee's own rounding: both compute in fp32, and are judged by what the referee computes in fp64
+TIMES_THEIRS = 3  # times the referee's own rounding error: both compute in fp32, and the referee in fp64 is the reference
 LOGITS, LOGITS_OF_WIDE_WEIGHTS = 1e-5, 1e-4  # sharp attention magnifies rounding on both sides
 VOCAB, ROWS = 128, 2
 CHOICE = "moe.router.choice"
 
 
 def choose_batch(shape, generator, distinct=VOCAB):
-    """Random ids and the ids that follow; the last of each row and every tenth have no target."""
+    """Random ids and their next ids as labels; the last of each row and every tenth have none."""
     tokens = torch.randint(distinct, shape, generator=generator)
     labels = tokens.roll(-1, dims=-1)
     labels[..., -1] = -100
@@ -35,7 +35,7 @@ def choose_batch(shape, generator, distinct=VOCAB):
 def forward(model, tokens, positions=None):
     if positions is None:
         return model(tokens, use_cache=False).logits
-    mask = torch.ones_like(tokens)  # or transformers takes jumps in the positions for document boundaries
+    mask = torch.ones_like(tokens)  # otherwise transformers treats jumps in the positions as document boundaries
     return model(tokens, attention_mask=mask, position_ids=positions, use_cache=False).logits
 
 
@@ -54,7 +54,8 @@ def without_memory(config):
 
 
 class Controls:
-    """What mistakes would change, by the referee's own model: a comparison that could not see them would be worth nothing."""
+    """Effects of deliberate mistakes on the referee's own model: a comparison that could not detect them would be
+    worthless."""
 
     def __init__(self, report, run, model, tokens):
         self.report, self.model, self.tokens = report, model, tokens
@@ -66,7 +67,7 @@ class Controls:
         self.report.at_least(f"control: {what}, max abs", difference, 10 * LOGITS_OF_WIDE_WEIGHTS)
 
     def weights(self, what, tensors, edit):
-        """With what `edit` makes of what `tensors` hold in its place."""
+        """With the tensors `tensors` replaced by the results of `edit`."""
         before = [tensor.data for tensor in tensors]
         for tensor in tensors:
             tensor.data = edit(tensor.data)
@@ -96,24 +97,25 @@ class ModelReferee(ModelNames):
     kind = None  # transformers' class
     seq_len = 96
     implementations = {"attn_implementation": "eager", "experts_implementation": "eager"}
-    controlled = None  # the case whose wide weights `controls` is called with
+    controlled = None  # the case whose wide weights `controls` uses
 
     def __init__(self, args, report, folder):
         self.args, self.report, self.folder = args, report, folder
 
     def judge(self):
-        """Puts the questions."""
+        """Runs the comparisons."""
         raise NotImplementedError
 
     def controls(self, controls):
-        """Has `controls` see mistakes."""
+        """Checks that `controls` detects deliberate mistakes."""
 
     def gates(self, model):
-        """Of layers with experts by number: the module that chooses, and what makes the choices of it and its output."""
+        """For layers with experts, by number: the router module, and a function that returns the choices from it and
+        its output."""
         return {}
 
     def judged(self, what, gradients, config):
-        """Names of gradients that can be told from noise."""
+        """Names of gradients that exceed rounding noise."""
         return list(gradients)
 
     def job(self, folder, options, tokens, labels, **more):
@@ -133,7 +135,7 @@ class ModelReferee(ModelNames):
         return model.eval()
 
     def compare(self, what, run, model, tokens, labels, positions, limit):
-        """Logits, loss and gradients; gives ours by their names."""
+        """Compares logits, loss and gradients; returns Titan's by their names."""
         logits, loss, theirs = gradients(model, tokens, labels, positions)
         *_, exact = gradients(copy.deepcopy(model).double(), tokens, labels, positions)
         self.report.at_least(f"{what}: largest logit", logits.abs().max().item(), 0.5)
@@ -150,7 +152,8 @@ class ModelReferee(ModelNames):
         return ours
 
     def judge_routing(self, what, job, model, tokens, folder):
-        """In fp64 nothing but equal scores can part the choices; our own come from the probe's model in double."""
+        """In fp64 only equal scores can lead to different choices; Titan's come from the probe's model in
+        double."""
         run = titan.Run(self.args, job | {"dtype": "float64", "outputs": [f"layers.*.{CHOICE}"]}, folder)
         chosen = {}
         with contextlib.ExitStack() as hooks, torch.no_grad():
@@ -165,12 +168,12 @@ class ModelReferee(ModelNames):
             self.report.at_most(f"{what}: choices that differ in layer {number}",
                                 (ours.sort(-1).values != theirs.sort(-1).values).sum().item(), 0)
             counts = torch.bincount(theirs.flatten(), minlength=job["options"]["num_experts"]).double()
-            if theirs.shape[-1] < len(counts):  # else there is no choice
+            if theirs.shape[-1] < len(counts):  # otherwise there is no choice
                 self.report.at_least(f"{what}: most tokens of an expert over even load in layer {number}",
                                      (counts.max() / counts.mean()).item(), 1.01)
 
     def judge_case(self, name, options, rows=ROWS, seq_len=None, positions=None):
-        """With weights that we draw, by way of a folder that from_pretrained reads, and with wider ones."""
+        """With random weights, through a folder that from_pretrained reads, and with wider ones."""
         folder = self.folder / name.replace(" ", "_").replace(",", "")
         tokens, labels = choose_batch((rows, seq_len or self.seq_len), torch.Generator().manual_seed(len(name)))
         job = self.job(folder, options, tokens, labels, seed=7)
@@ -184,7 +187,7 @@ class ModelReferee(ModelNames):
         model = self.load(name, folder / "hf")
         self.compare(f"{name}, Titan's weights", ours, model, tokens, labels, positions, LOGITS)
 
-        torch.manual_seed(3)  # wider than any recipe, so that attention and choices are decided and mistakes in them show
+        torch.manual_seed(3)  # wider than in any job, so that attention and choices are decided and mistakes in them show
         with torch.no_grad():
             for weight_name, weight in self.weights_of(model).items():
                 weight.uniform_(0.5, 1.5) if "norm" in weight_name else weight.normal_(0, 0.15)
@@ -201,7 +204,7 @@ class ModelReferee(ModelNames):
             self.judge_routing(name, job, model, tokens, folder / "routing")
 
     def judge_training(self, what, options, seq_len=None):
-        """Ten steps beside torch's AdamW."""
+        """Ten steps compared with torch's AdamW."""
         steps, folder, what = 10, self.folder / f"training_{what}".replace(" ", "_"), f"AdamW, {what}"
         # few distinct ids, so that the loss falls quickly
         tokens, labels = choose_batch((steps, ROWS, seq_len or self.seq_len), torch.Generator().manual_seed(5), distinct=16)
@@ -235,8 +238,8 @@ class ModelReferee(ModelNames):
         self.report.at_least(f"{what}: the weights moved by", moved, 1e-4)
 
     def judge_flavor(self, flavor, described, parameters=None, options={}):
-        """What config.json says of a published size, names and shapes. `described`: members of transformers' config; of those that
-        are tables, members of these. `parameters`: by torchtitan's count."""
+        """Compares config.json of a published size, names and shapes. `described`: members of transformers' config; for
+        tables, their members. `parameters`: by torchtitan's count."""
         folder = self.folder / flavor
         run = titan.Run(self.args, {"model": self.model, "flavor": flavor, "options": options, "seq_len": 2048}, folder)
         self.write_config(folder, run)
@@ -264,7 +267,7 @@ class ModelReferee(ModelNames):
 
 
 def judge(description, *referees):
-    """The whole of a referee's script: has each of them, classes of ModelReferee, put its questions in a folder of its own."""
+    """The main function of a referee's script: runs the comparisons of each class of ModelReferee in its own folder."""
     args = titan.arguments(description.splitlines()[0])
     transformers.utils.logging.disable_progress_bar()
     report = titan.Report()

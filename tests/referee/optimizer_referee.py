@@ -1,11 +1,11 @@
-"""Lets torch.optim judge the optimizer plugins on weights in float32 and bfloat16; Lion is judged by a few lines of NumPy.
+"""Compares the optimizer plugins with torch.optim on weights in float32 and bfloat16; Lion with a few lines of NumPy.
 
-Among the weights are stacks of experts, of which Muon takes each by itself.
+The weights include stacks of experts; Muon updates each expert separately.
 
     optimizer_referee.py --probe <optimizer_probe> --plugins <folder>
 
-Fifty steps on random gradients of very different sizes, with a changing learning rate. Where torch runs the same kernels
-the results are equal bit by bit.
+Fifty steps on random gradients of very different sizes, with a changing learning rate. Where torch runs the same
+kernels the results are equal bit by bit.
 """
 
 import json
@@ -99,7 +99,7 @@ def make_adam(kind, implementation):
 
 
 class MuonOfEach(torch.optim.Muon):
-    """On each matrix of some stacks by itself, which share their memory."""
+    """Runs on each matrix of some stacks separately; they share the stack's memory."""
 
     def __init__(self, stacks, **options):
         self.stacks = [(stack, [torch.nn.Parameter(matrix) for matrix in stack.data]) for stack in stacks]
@@ -113,7 +113,7 @@ class MuonOfEach(torch.optim.Muon):
 
 
 def make_muon(changed):
-    """torch.optim.Muon takes matrices only: AdamW has the rest, as in the plugin."""
+    """torch.optim.Muon supports only matrices: AdamW updates the rest, as in the plugin."""
     def make(parameters):
         options = MUON | changed
         rest = [parameter for name, parameter in parameters.items() if name not in MATRICES + STACKS]
@@ -130,7 +130,7 @@ def muon_options(changed):
 
 
 def cases(weights, gradients, dtype):
-    """(what, plugin, options, expected weights, whether bit by bit)"""
+    """(case, plugin, options, expected weights, whether bitwise)"""
     run = lambda make: torch_steps(make, weights, gradients, dtype)  # noqa: E731
     for kind in (torch.optim.AdamW, torch.optim.Adam):
         for implementation in ("fused", "foreach", "for-loop"):
@@ -142,7 +142,7 @@ def cases(weights, gradients, dtype):
                    widened_adam_steps(weights, gradients, dtype, getattr(torch, state_dtype)), True)
     yield "SGD", "SGD", SGD, run(lambda parameters: [torch.optim.SGD(parameters.values(), **SGD, foreach=False)]), True
     for changed in ({}, {"nesterov": False, "ns_steps": 3}, {"adjust_lr_fn": "match_rms_adamw", "momentum": 0.8}):
-        if dtype == torch.float32 or changed.get("nesterov", True):  # there torch.optim.Muon spoils its own state
+        if dtype == torch.float32 or changed.get("nesterov", True):  # in that case torch.optim.Muon corrupts its own state
             yield f"Muon {changed}", "Muon", muon_options(changed), run(make_muon(changed)), True
     if dtype == torch.float32:
         yield ("Lion", "Lion", {"lr": 1e-2, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1},

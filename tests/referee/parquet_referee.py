@@ -1,4 +1,4 @@
-"""Parquet files that pyarrow wrote, read by the data set `parquet`."""
+"""Reads Parquet files written by pyarrow with the data set `parquet`."""
 
 import datetime
 import random
@@ -158,7 +158,8 @@ def judge_refused(referee):
 
 
 def judge_damage(referee):
-    """Cut files are always refused by name; files with a changed byte are refused or read alike where pages have checksums."""
+    """Truncated files are always refused by name; files with a changed byte are refused or read equally if pages have
+    checksums."""
     path = referee.folder / "whole.parquet"
     texts = [text(200) for _ in range(40)]
     pq.write_table(pa.table({"text": texts}), path, row_group_size=10, write_page_checksum=True, use_dictionary=False)

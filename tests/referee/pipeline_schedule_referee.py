@@ -2,10 +2,10 @@
 
     pipeline_schedule_referee.py --probe <pipeline_schedule_probe> --plugins <folder> [--titan <titan>]
 
-For every schedule and many shapes: the table of each rank, its lowering by torch's _add_send_recv, tables that torch writes
-read by Titan, tables that Titan writes read by torch, and damaged tables, of which Titan may accept none that torch refuses.
-GPipe and 1F1B are taken from what torch's _step_microbatches does, not from its tables. Times and activations are compared
-with a longest path through the graph of dependencies, in exact fractions.
+For every schedule and many shapes: the table of each rank, its lowering by torch's _add_send_recv, tables that torch
+writes read by Titan, tables that Titan writes read by torch, and damaged tables, of which Titan may accept none that
+torch refuses. GPipe and 1F1B are recorded from torch's _step_microbatches, not taken from its tables. Times and
+activations are compared with a longest path through the graph of dependencies, in exact fractions.
 """
 
 import argparse
@@ -35,7 +35,7 @@ COMPUTE = {schedules.F, schedules.B, schedules.I, schedules.W, schedules.OVERLAP
 
 
 class Stage:
-    """What torch's schedules ask of a stage, without a process group; notes the computations it is told to do."""
+    """A stage for torch's schedules, without a process group; records the computations that it gets."""
 
     submod = None
 
@@ -73,7 +73,7 @@ def multi_schedule(name, ranks, stages, microbatches):
 
 
 def single_table(name, ranks, microbatches):
-    """What torch's runs of a schedule with one stage per rank do, rank by rank; None when torch refuses the shape."""
+    """The actions of torch's schedules with one stage per rank, rank by rank; None when torch refuses the shape."""
     table = []
     for rank in range(ranks):
         stage = Stage(rank, ranks, ranks)
@@ -88,7 +88,7 @@ def single_table(name, ranks, microbatches):
 
 
 def cells(row):
-    """Texts of the computations of a row of torch's."""
+    """Texts of the computations in a row of torch's table."""
     return [str(action) for action in row if action is not None and action.computation_type in COMPUTE]
 
 
@@ -98,7 +98,7 @@ def parsed(text):
 
 
 def flat(rows):
-    """Each rank's actions one by one; torch lists what a pair sends behind the pair, as Titan does."""
+    """Each rank's actions one by one; torch lists a pair's transfers after the pair, as Titan does."""
     return [",".join(str(action) for action in row) for _, row in sorted(rows.items())]
 
 
@@ -121,7 +121,7 @@ def simulate(table, stages, costs):
     for cell in itertools.chain(*rows):
         times = itertools.accumulate(cost[kind] for _, kind, _ in cell)
         ends.update((action, (cell, time)) for action, time in zip(cell, times))
-    awaited = {}  # of each cell: what must have ended
+    awaited = {}  # of each cell: the actions that must have ended
     for row in rows:
         for before, cell in zip([None, *row], row):
             awaited[cell] = [ends[before[-1]]] if before else []
@@ -177,7 +177,7 @@ class Referee:
                         yield {"schedule": name, "ranks": ranks, "stages": ranks * local, "microbatches": microbatches, "costs": costs}
 
     def run_shapes(self, rng, folder):
-        """Tables and their lowering; gives the tables that there are, with their cases."""
+        """Compares tables and their lowering; returns the tables that exist, with their cases."""
         cases, again, kept = list(self.shapes(rng)), [], []
         for case, answer in zip(cases, self.ask(cases)):
             name, ranks, microbatches = case["schedule"], case["ranks"], case["microbatches"]
@@ -209,7 +209,7 @@ class Referee:
         return kept
 
     def run_damaged(self, rng, kept, folder):
-        """Titan accepts nothing that torch refuses. What Titan alone refuses is counted."""
+        """Titan accepts nothing that torch refuses. Counts the tables that only Titan refuses."""
         cases, tables = [], []
         for number in range(self.arguments.damaged):
             case, table = rng.choice([pair for pair in kept if pair[0]["ranks"] <= 4 and pair[0]["microbatches"] <= 8])
@@ -232,7 +232,7 @@ class Referee:
                 self.compare_times(dict(case, costs=(1, 1, 1)), answer, table)
 
     def run_command(self, kept, folder):
-        """The command writes what the probe prints."""
+        """The command writes the same tables as the probe."""
         for case, table in kept[:: max(1, len(kept) // 12)]:
             file, drawing = folder / "described.csv", folder / "described.svg"
             words = [self.arguments.titan, "describe", "pipeline_schedule", case["schedule"], "--path", self.arguments.plugins,
@@ -245,8 +245,8 @@ class Referee:
             self.compare("titan describe --svg", case, titles, re.findall(r"\d+[FBIW]\d+", text_of(table)))
 
 
-# torch counts different microbatches, so that a cell may stand twice; a B beside an I or a W passes when the sums fit, and a
-# stage without any cell is not missed
+# torch counts different microbatches, so a cell may occur twice; a B next to an I or a W passes when the sums fit, and
+# a stage without any cell is not noticed
 STRICTER = re.compile(r"occurs twice|repeats|is missing|must hold|only a forward can overlap|not preceded")
 
 
@@ -272,12 +272,12 @@ def damaged(rng, table):
 
 
 def torch_refuses(table, ranks, stages, microbatches):
-    """Why; empty when torch would run it."""
+    """Why torch refuses the table; empty when torch would run it."""
     actions = {rank: [schedules._Action.from_str(cell) for cell in row] for rank, row in enumerate(table)}
     try:
         rank_of_stage = schedules._validate_schedule(actions, ranks, stages, microbatches)
         schedules._add_send_recv(actions, lambda stage: rank_of_stage[stage], stages)
-    except (AssertionError, KeyError, IndexError) as error:  # IndexError: while torch formats what it refuses
+    except (AssertionError, KeyError, IndexError) as error:  # IndexError: while torch formats its refusal
         return str(error).splitlines()[0] if str(error) else "refused"
     return ""
 

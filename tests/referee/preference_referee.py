@@ -1,13 +1,16 @@
-"""Three steps of training with a loss that compares, by transformers and torch: what tests/end_to_end/dpo_test.py expects of a run.
+"""Runs three training steps with a preference or distillation loss in transformers and torch: the values that
+tests/end_to_end/dpo_test.py expects.
 
     preference_referee.py MODEL REFERENCE IDS OPTIONS
 
-MODEL, REFERENCE: folders for transformers. IDS: int32, documents of `length` tokens. OPTIONS: JSON with loss ("dpo" or "distillation") and
-its options, length, rows, steps, and lr, weight_decay, max_norm of AdamW. Row r of step s holds documents r + rows * 2 s and
-r + rows * (2 s + 1) (docs/guides/data.md: streams), which see nothing of each other; of the first one on, every token is a target.
+MODEL, REFERENCE: folders for transformers. IDS: int32, documents of `length` tokens. OPTIONS: JSON with loss ("dpo" or
+"distillation") and its options, length, rows, steps, and lr, weight_decay, max_norm of AdamW. Row r of step s holds
+documents r + rows * 2 s and r + rows * (2 s + 1) (docs/guides/data.md: streams), without attention between them. In
+each document, every token after the first is a target.
 
-The loss of a pair is what TRL's DPOTrainer.dpo_loss computes (tests/referee/dpo_referee.py holds ours against its own code); that of
-distillation is torch's kl_div. Prints a JSON line per step: loss, parts and the norm of all gradients before clipping.
+The loss of a pair is that of TRL's DPOTrainer.dpo_loss (tests/referee/dpo_referee.py compares Titan with its code);
+that of distillation is torch's kl_div. Prints a JSON line per step: loss, parts and the norm of all gradients before
+clipping.
 """
 
 import json

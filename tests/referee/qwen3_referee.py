@@ -1,11 +1,11 @@
-"""Lets Hugging Face transformers (eager attention, fp32) judge the qwen3 plugin.
+"""Compares the qwen3 plugin with Hugging Face transformers (eager attention, fp32).
 
     qwen3_referee.py --probe <llama_probe> --plugins <folder>
 
 For random tiny models: logits, loss and all gradients, with weights that Titan initialises (exported to a folder that
-from_pretrained reads) and with wider ones; ten steps of AdamW; of every flavor config.json, names and shapes as the published
-model has them, on the meta device. Controls show that the comparison can fail: deliberate mistakes in the referee's model must be
-seen.
+from_pretrained reads) and with wider ones; ten steps of AdamW; for every flavor config.json, names and shapes of the
+published model, on the meta device. Controls show that the comparison can fail: it must find deliberate mistakes in the
+referee's model.
 """
 
 import torch
@@ -53,7 +53,7 @@ class Qwen3(ModelReferee):
         exchange()
         for layer in attention:
             layer.q_norm = layer.k_norm = torch.nn.Identity()
-        controls.see("no norms of queries and keys")  # the last: the model stays without
+        controls.see("no norms of queries and keys")  # the last control, because the model stays without norms
 
     def judge(self):
         self.judge_case("gqa", TINY)

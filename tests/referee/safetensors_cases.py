@@ -1,4 +1,4 @@
-"""Safetensors files that are malformed, or just unusual, and who refuses them. Used by safetensors_referee.py."""
+"""Malformed or unusual safetensors files, and which side refuses them. Used by safetensors_referee.py."""
 
 import struct
 
@@ -62,7 +62,7 @@ REFUSED = {
     "metadata twice": raw('{"__metadata__":{"k":"1"},"__metadata__":{"k":"2"},' + A + "}", FOUR),
     "nested 100,000 deep": raw('{"a":' + "[" * 100_000 + "]" * 100_000 + "}"),
 }
-# Titan alone refuses
+# only Titan refuses
 STRICTER = {
     "a tensor twice": (raw("{" + A + "," + A + "}", FOUR), "two readers may take either of the two"),
     "a metadata key twice": (raw('{"__metadata__":{"k":"1","k":"2"},' + A + "}", FOUR), "two readers may take either"),

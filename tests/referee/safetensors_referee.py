@@ -2,9 +2,8 @@
 
     safetensors_referee.py --probe <safetensors_probe>
 
-Written files must equal the package's byte for byte; files of the package and of
-HuggingFaceStorageWriter must be read as what they hold; malformed files must be refused by both.
-Where Titan refuses more, the table says why.
+Written files must equal the package's byte for byte. Titan must read the content of files of the package and of
+HuggingFaceStorageWriter. Both must refuse malformed files; where Titan refuses more, the table says why.
 """
 
 import argparse
@@ -41,7 +40,7 @@ SHAPES = [[], [0], [1], [7], [3, 4], [2, 0, 5], [1, 1, 1, 2], [64, 33]]
 
 
 def make_tensor(rng, dtype, shape):
-    """A tensor of any bits."""
+    """A tensor of random bits."""
     count = int(np.prod(shape, dtype=np.int64)) * TORCH_TYPES[dtype].itemsize
     data = bytearray(rng.randbytes(count))
     if dtype == "BOOL":
@@ -53,7 +52,7 @@ def make_tensor(rng, dtype, shape):
 
 def make_tensors(rng):
     names = rng.sample(NAMES, rng.randint(0, len(NAMES)))
-    # the package turns float4 pairs into one more element: shapes need a last dimension
+    # the package counts a pair of float4 as one element: shapes need a last dimension
     chosen = {name: (rng.choice(list(TORCH_TYPES)), rng.choice(SHAPES)) for name in names}
     return {name: make_tensor(rng, dtype, shape if dtype != "F4" or shape else [1])
             for name, (dtype, shape) in chosen.items()}
@@ -94,7 +93,7 @@ class Probe:
         self.run("write", folder, text=json.dumps(jobs))
 
     def read(self, *paths):
-        return [json.loads(line) for line in self.run("read", *paths).split("\n")[:-1]]  # names hold other line ends
+        return [json.loads(line) for line in self.run("read", *paths).split("\n")[:-1]]  # names contain other line ends
 
     def index(self, folder):
         return json.loads(self.run("index", folder))
@@ -103,12 +102,12 @@ class Probe:
         return self.run("hash", *paths).split()
 
 
-# --- what Titan writes, read by the package ---------------------------------------------------------------------------
+# --- written by Titan, read by the package ----------------------------------------------------------------------------
 
 def judge_writing(probe, folder, rng):
     for round_ in range(60):
         tensors = make_tensors(rng)
-        # more keys would come in another order at each run of the package
+        # the package would write more keys in another order at each run
         metadata = rng.choice([{}, {"format": "pt"}, {"schlüssel \"": "wert\n"}])
         path = folder / "written.safetensors"
         probe.write(folder, {path.name: (tensors, metadata, None)})
@@ -127,7 +126,7 @@ def judge_writing(probe, folder, rng):
     print(f"60 written files equal the package's byte for byte; {len(tensors)} types read back")
 
 
-# --- what the package writes, read by Titan ---------------------------------------------------------------------------
+# --- written by the package, read by Titan ----------------------------------------------------------------------------
 
 def expect_read(result, tensors, metadata, place):
     assert "error" not in result, (place, result)
@@ -182,7 +181,8 @@ def judge_malformed(probe, folder):
         assert package_refuses(content) == theirs, f"{name}: the package {'reads' if theirs else 'refuses'} it"
         assert ("error" in result) == ours, (name, result)
         assert not ours or result["kind"] == "data" and "malformed_" in result["error"], (name, result)
-    # flipped bits: what the package refuses, Titan refuses; what both read, both read alike
+    # flipped bits: Titan refuses everything that the package refuses; both read accepted files
+    # equally
     rng, num_both, num_read = random.Random(7), 0, 0
     paths, contents = [], []
     for i in range(600):
@@ -234,7 +234,7 @@ def save_rank(rank, size, folder):
 
 
 def assemble(name, tensor):
-    """A whole tensor out of the bytes at the places that Titan's index gives."""
+    """A whole tensor assembled from the bytes at the places in Titan's index."""
     dtype = TORCH_TYPES[tensor["dtype"]]
     whole = torch.zeros(tensor["shape"], dtype=dtype)
     covered = torch.zeros(tensor["shape"], dtype=torch.int64)
@@ -269,7 +269,7 @@ def judge_distributed(probe, folder):
         shutil.rmtree(missing)
     print("shards of HuggingFaceStorageWriter on 1, 2 and 3 ranks: every tensor is put together bit for bit")
 
-    # the other way: Titan's shards, read by PyTorch
+    # the reverse: Titan's shards, read by PyTorch
     path = folder / "titan_shards"
     path.mkdir()
     shards = {f"shard-{i}.safetensors": ({}, {"format": "pt", "DCP_VERSION": "1.0"}, {}) for i in range(3)}

@@ -1,9 +1,9 @@
-"""Compares what sdk/src/generation/sampler makes of logits with transformers' logits processors, to the bit.
+"""Compares the logits processed by sdk/src/generation/sampler with transformers' logits processors, bit for bit.
 
     sampling_referee.py --probe <sampling_probe>
 
-Each processor alone, then all of them together in the order in which transformers' generate applies them, on drawn logits: normal ones,
-steep ones, ones full of ties, ones of which most are ruled out already.
+Each processor alone, then all of them together in the order in which transformers' generate applies them, on random
+logits: normal ones, steep ones, ones with many ties, and ones with most tokens already excluded.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from transformers.generation.logits_process import (LogitsProcessorList, MinPLog
                                                     TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 
 PLAIN = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-ALONE = {  # temperature 1: transformers leaves logits to it unless they are to be drawn from
+ALONE = {  # with temperature 1: transformers applies it only when sampling
     "temperature": lambda rng: {"temperature": rng.choice([0.1, 0.7, 1.3, 2.5, rng.uniform(0.05, 4)])},
     "top_k": lambda rng: {"temperature": 1.0, "top_k": rng.choice([1, 2, 50, 5000, rng.randint(1, 2000)])},
     "top_p": lambda rng: {"temperature": 1.0, "top_p": rng.choice([0.01, 0.5, 0.9, 0.999, rng.uniform(0.01, 0.99)])},
@@ -60,7 +60,7 @@ def bits(logits):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", required=True)
-    parser.add_argument("--cases", type=int, default=60, help="of each processor, and twice as many of all together")
+    parser.add_argument("--cases", type=int, default=60, help="cases of each processor, and twice as many with all together")
     arguments = parser.parse_args()
 
     rng, generator = random.Random(0), torch.Generator().manual_seed(0)

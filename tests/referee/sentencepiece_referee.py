@@ -1,4 +1,4 @@
-"""Judges the tokenizer plugin `sentencepiece` by the reference library.
+"""Compares the tokenizer plugin `sentencepiece` with the reference library.
 
 Trains models with the Python package `sentencepiece` in many combinations of options, changes some of them as trainers
 never do (unused pieces, equal scores, missing characters), encodes nasty strings, random Unicode and the bundled corpus
@@ -8,8 +8,8 @@ the first difference.
     sentencepiece_referee.py --probe <tokenize_probe> [--assets tests/assets] [--seed 1] [--fuzz 1000]
     sentencepiece_referee.py --probe <tokenize_probe> --bench [--text '/usr/share/**/*.txt' ...]
 
---bench trains on the corpus and the files named by --text and prints MB/s of one thread, and of the reference library
-beside it. Speed decides nothing here.
+--bench trains on the corpus and the files named by --text and prints MB/s of one thread for Titan and the reference
+library. Speed is not checked.
 """
 
 import argparse
@@ -33,7 +33,7 @@ USER_DEFINED = ["<start_of_turn>", "<start", "\n", "\n\n", "\n\n\n", "\t", SPACE
 CONTROLS = ["<|im_start|>", "<2de>", "control"]
 BYTES = dict(normalization_rule_name="identity", remove_extra_whitespaces=False, byte_fallback=True)
 
-# Phrases in many scripts, so that pieces hold more than ASCII.
+# Phrases in many scripts, so that pieces contain more than ASCII.
 PHRASES = [
     "The quick brown fox jumps over the lazy dog.", "It's what they've said: we'll see, I'm sure, he'd agree.",
     "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.", "Съешь же ещё этих мягких французских булок.",

@@ -1,10 +1,10 @@
-"""An export of titan convert in llama.cpp: its converter makes GGUF of it, whose tensors are the export's, and llama.cpp, transformers and
-titan generate go on with the same greedy tokens.
+"""Checks an export of titan convert with llama.cpp: its converter makes a GGUF file with the same tensors, and
+llama.cpp, transformers and titan generate continue texts with the same greedy tokens.
 
     serving_check.py --titan build/release/bin/titan --llama-cpp FOLDER
 
-FOLDER: a source tree of llama.cpp, for convert_hf_to_gguf.py; it runs in a Python that has xllamacpp, which is llama.cpp built, beside
-what the tests need (docs/guides/serving.md). By hand: the converter is in no package of Python.
+FOLDER: a source tree of llama.cpp, for convert_hf_to_gguf.py; it runs in a Python that has xllamacpp (a build of
+llama.cpp) and the tests' packages (docs/guides/serving.md). Run by hand, because no Python package has the converter.
 """
 
 import argparse
@@ -20,8 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKENIZER = ROOT / "tests/assets/tokenizer"
 TEXTS = ["The quick brown fox", "In the beginning", "Once upon a time there was"]
 NEW = 32
-# The converter knows a pre-tokenizer by the hash of what the published vocabulary makes of a text. The tests' tokenizer has the pattern
-# of Llama 3 and words of its own, so the name is given here.
+# The converter identifies a pre-tokenizer by the hash of a text's tokens with the published vocabulary. The tests'
+# tokenizer has the pattern of Llama 3 and its own vocabulary, so the name is set here.
 CONVERT = """
 import runpy, sys
 sys.path.insert(0, {folder!r})
@@ -47,7 +47,7 @@ def make_export(titan, folder):
 
 
 def check_files(export):
-    """What vLLM and llama.cpp's converter read of a folder."""
+    """The files that vLLM and llama.cpp's converter read from a folder."""
     config = json.loads((export / "config.json").read_text())
     assert config["architectures"] == ["LlamaForCausalLM"] and config["model_type"] == "llama", config
     index = json.loads((export / "model.safetensors.index.json").read_text())
@@ -63,7 +63,8 @@ def check_files(export):
 
 
 def check_tensors(gguf_file, export, config):
-    """Each tensor of the GGUF is one of the export; query and key rows are in the order of llama.cpp's rotation."""
+    """Each tensor of the GGUF equals one of the export; query and key rows are in the order of llama.cpp's
+    rotation."""
     import gguf
     import numpy
     from transformers import LlamaForCausalLM
@@ -76,7 +77,7 @@ def check_tensors(gguf_file, export, config):
             weight = weight.reshape(heads, 2, -1, weight.shape[-1]).swapaxes(1, 2).reshape(weight.shape)
         wanted[names.get_name(name, try_suffixes=(".weight",))] = weight
     found = {tensor.name: tensor for tensor in gguf.GGUFReader(gguf_file).tensors}
-    derived = {"rope_freqs.weight"}  # factors of the scaled frequencies, which config.json gives
+    derived = {"rope_freqs.weight"}  # scaling factors of the frequencies, given in config.json
     assert set(found) - derived == set(wanted), set(found) ^ set(wanted)
     for name, weight in wanted.items():
         assert numpy.array_equal(found[name].data, weight), name
@@ -98,7 +99,7 @@ def check_metadata(gguf_file, export, config):
 
 
 def of_llama_cpp(gguf_file):
-    """Of each text the greedy ids and their log-probabilities; the texts are cut into words by llama.cpp itself."""
+    """The greedy ids of each text and their log-probabilities; llama.cpp itself tokenizes the texts."""
     import xllamacpp
     params = xllamacpp.CommonParams()
     params.model.path = str(gguf_file)

@@ -1,10 +1,10 @@
-"""Lets TensorBoard's EventAccumulator read what the tensorboard logger writes.
+"""Reads the tensorboard logger's files with TensorBoard's EventAccumulator.
 
     tensorboard_referee.py --probe <tensorboard_probe>
 
-This script chooses tags, steps and values, has the probe log them, and compares all that
-TensorBoard reads with what was chosen: a fresh run, a resumed run that repeats steps, and a resumed
-run behind a record that a kill cut short.
+This script chooses tags, steps and values, has the probe log them, and compares everything that
+TensorBoard reads with them: a fresh run, a resumed run that repeats steps, and a resumed run after
+a record that a kill truncated.
 """
 
 import argparse
@@ -102,14 +102,14 @@ def main():
         count = expect_equal(read(folder), first, start, [0])
         print(f"fresh run: {count} points equal in tag, step and fp32 bits")
 
-        # the first run did 300 steps, but the checkpoint is of step 200
+        # the first run had 300 steps, but the checkpoint is of step 200
         second = choose_log(rng, list(range(210, 301, 10)) + [301] + list(range(310, 401, 10)))
         write(probe, folder, second, 200)
         kept = [entry for entry in first if entry["step"] <= 200]
         count = expect_equal(read(folder), kept + second, start, [0, 200])
         print(f"resumed run: {count} points, steps done again are replaced")
 
-        # a kill cuts the last record of the latest file
+        # a kill truncates the last record of the latest file
         latest = max((folder / "tb").glob("*/events.out.tfevents.*.0"))
         whole = latest.read_bytes()
         latest.write_bytes(whole[:-rng.randint(1, 40)])
@@ -117,7 +117,7 @@ def main():
         write(probe, folder, third, 300)
         kept += [entry for entry in second if entry["step"] <= 300]
         count = expect_equal(read(folder), kept + third, start, [0, 200, 300])
-        print(f"resumed behind a cut record: {count} points")
+        print(f"resumed after a truncated record: {count} points")
 
         files = sorted((folder / "tb").glob("*/events.out.tfevents.*"))
         assert sum(file.suffix == ".session" for file in files) == 1, files

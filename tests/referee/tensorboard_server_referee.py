@@ -1,10 +1,11 @@
-"""Lets TensorBoard's server, with either of its two loaders, show what the tensorboard logger writes.
+"""Shows the tensorboard logger's files with TensorBoard's server, with each of its two loaders.
 
     tensorboard_server_referee.py --probe <tensorboard_probe> [--screenshots FOLDER [--browser chromium]]
 
-Three runs: one that was stopped and resumed and then finished, one that failed, one that goes on. What the server answers to its
-own pages is compared with what was logged: scalars without ghosts, histograms, texts, the sessions of HParams with their hyperparameters
-and outcomes, and the charts of custom scalars. With --screenshots a browser also draws its pages, to be looked at by somebody.
+Three runs: one that was stopped and resumed and then finished, one that failed, one that still runs. The server's
+answers to its own pages are compared with the logged data: scalars without repeated steps, histograms, texts, the
+sessions of HParams with their hyperparameters and outcomes, and the charts of custom scalars. With --screenshots a
+browser also saves pictures of its pages, for inspection.
 """
 
 import argparse
@@ -80,13 +81,13 @@ class Server:
             return json.loads(answer.read() or "null")
 
     def wait_for(self, is_so, what):
-        """Files are read in the background: asks until they are."""
+        """Files are read in the background: polls until they are read."""
         deadline = time.monotonic() + 600
         while True:
             try:
                 if is_so():
                     return
-            except urllib.error.HTTPError:  # a plugin that has nothing yet
+            except urllib.error.HTTPError:  # a plugin without data so far
                 pass
             assert time.monotonic() < deadline, f"TensorBoard never showed {what}"
             time.sleep(0.1)
@@ -156,7 +157,8 @@ def check(server, runs, names):
 
 
 def draw(server, browser, folder):
-    """Pictures of the dashboards; a page is drawn once its virtual clock has run for some seconds."""
+    """Takes pictures of the dashboards; a page is complete after some seconds of its virtual
+    clock."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = {"scalars": "#timeseries", "text": "#text", "hparams": "#hparams", "histograms": "#histograms", "custom_scalars": "#custom_scalars"}
     for name, anchor in pages.items():
@@ -179,7 +181,7 @@ def main():
             with Server(root, fast) as server:
                 server.wait_for(lambda: len(server.ask("runs")) == len(runs), "all runs")
                 names = server.ask("runs")
-                for name in names:  # the slow loader shows runs before it has read them to their end
+                for name in names:  # the slow loader shows runs before it has read them completely
                     last = runs[name.split("/")[0]][-1]["log"][-1]["step"]
                     server.wait_for(lambda: server.ask("plugin/scalars/scalars", run=name, tag="lr")[-1][1] == last, f"all of {name}")
                 count = check(server, runs, names)

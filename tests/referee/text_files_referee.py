@@ -1,5 +1,5 @@
-"""Text data sets against Python: files written by json, gzip and zstandard, read through dataset_probe and compared with
-what Python reads from them; damaged ones must be refused."""
+"""Text data sets against Python: files written by json, gzip and zstandard, read through dataset_probe and compared
+with Python's results; damaged ones must be refused."""
 
 import argparse
 import gzip
@@ -40,7 +40,7 @@ def random_text(rng):
 
 
 def random_lines(rng, texts):
-    """A JSON lines file in one of the ways people write them."""
+    """A JSON lines file in one of the common styles."""
     ends = rng.choice([["\n"], ["\r\n"], LINE_ENDS])
     content = "\ufeff" if rng.random() < 0.3 else ""
     for text in texts:
@@ -112,7 +112,7 @@ def check_round_trips(probe, folder, rng):
 
 
 def check_cuts(probe, folder, rng):
-    """What Python's own readers call cut off, in the second member too."""
+    """Files that Python's own readers call truncated, also in the second member."""
     texts = [random_text(rng) for _ in range(20)]
     content = random_lines(rng, texts)
     num_cuts = 0
@@ -139,7 +139,7 @@ def check_cuts(probe, folder, rng):
 
 
 def accepted_text(line):
-    """The text of a line by Python's json, made as strict as JSON over UTF-8 is; None when it is no document."""
+    """The text of a line by Python's json, made as strict as JSON in UTF-8; None when the line is malformed."""
     def check(pairs):
         for name, value in pairs:
             for item in [name, value] if not isinstance(value, list) else [name, *flat(value)]:

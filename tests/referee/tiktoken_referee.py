@@ -1,13 +1,13 @@
-"""Judges the tokenizer plugin `tiktoken` by the original library.
+"""Compares the tokenizer plugin `tiktoken` with the original library.
 
-Makes rank files at test time: the merges of byte-level tokenizers trained with Hugging Face `tokenizers`, and ranks drawn
-at random, where ties and pieces that no merges lead to are frequent. Encodes nasty strings, random Unicode, source code
-and the bundled corpus with tiktoken.Encoding and with Titan; compares every id and every decoded text.
+Makes rank files at test time: the merges of byte-level tokenizers trained with Hugging Face `tokenizers`, and random
+ranks, with many ties and pieces that no merges lead to. Encodes nasty strings, random Unicode, source code and the
+bundled corpus with tiktoken.Encoding and with Titan; compares every id and every decoded text.
 
     tiktoken_referee.py --probe <tokenize_probe> [--assets tests/assets] [--seed 1] [--fuzz 2000]
     tiktoken_referee.py --probe <tokenize_probe> --bench
 
---bench prints MB/s of one thread, and of the original library beside it. Speed decides nothing here.
+--bench prints MB/s of one thread for Titan and the original library. Speed is not checked.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from tokenizer_texts import (INVALID, NASTY, PHRASES, fuzz_strings, made_up_chin
                              write_strings)
 
 CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s")
-GAPS = r"\w{2,4}|\d+(?=\D)|[[a-c]x-z]\b|\s+$"  # what no alternative matches gets lost
+GAPS = r"\w{2,4}|\d+(?=\D)|[[a-c]x-z]\b|\s+$"  # text that no alternative matches is dropped
 LLAMA3_SPECIALS = (["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>",
                     "<|finetune_right_pad_id|>", "<|reserved_special_token_2|>", "<|start_header_id|>", "<|end_header_id|>",
                     "<|eom_id|>", "<|eot_id|>", "<|python_tag|>"] + [f"<|reserved_special_token_{i}|>" for i in range(3, 248)])
 
 
 def trained_ranks(texts, vocab_size, pattern):
-    """Token bytes in the order of a byte-level BPE's ids; the first 256 are the bytes, shuffled as in real files."""
+    """Token bytes in the order of a byte-level BPE's ids. The first 256 are the bytes, shuffled as in real files."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(pattern, "isolated"),
                                                        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -54,7 +54,7 @@ def trained_ranks(texts, vocab_size, pattern):
 
 
 def random_ranks(rng, texts, count):
-    """Pieces of texts with ranks in no order: few of them can be merged together from smaller ones."""
+    """Pieces of texts with random ranks: few of them can be merged from smaller ones."""
     tokens = set()
     data = [text.encode("utf-8") for text in texts if len(text) > 40]
     while len(tokens) < count:
@@ -75,7 +75,7 @@ def write_ranks(path, ranks):
 
 
 def encodings(rng, training, vocab_size):
-    """name, pattern, ranks, special tokens, the probe's arguments for them"""
+    """name, pattern, ranks, special tokens, arguments for the probe"""
     llama3 = trained_ranks(training, vocab_size, Regex(LLAMA3))
     o200k = trained_ranks(training, vocab_size, Regex(O200K))
     n = len(llama3)
@@ -84,7 +84,7 @@ def encodings(rng, training, vocab_size):
     some = ["--special", f"<|endoftext|>={n + 5}", "--special", "<|fim_prefix|>", "--special", "<|fim_middle|>", "--special",
             f"<|endofprompt|>={n + 20}", "--bos", "", "--eos", "<|endoftext|>"]
     yield "cl100k", CL100K, llama3, specials, some
-    spread = {token: rank + rank // 6 for token, rank in llama3.items()}  # behind every sixth id one stands for nothing
+    spread = {token: rank + rank // 6 for token, rank in llama3.items()}  # after every sixth id, one has no token
     n = max(spread.values()) + 1
     yield "unused ids", LLAMA3, spread, {"<|x|>": n, "<|y|>": n + 9}, ["--special", "<|x|>", "--special", f"<|y|>={n + 9}", "--bos", "<|x|>", "--eos", "<|y|>"]
     n = len(o200k)

@@ -1,4 +1,4 @@
-"""What the referee scripts of models and optimizers share: running a probe, raw files, a table of figures and limits."""
+"""Shared by the referee scripts of models and optimizers: running a probe, raw files, a table of figures and limits."""
 
 import argparse
 import json
@@ -19,14 +19,14 @@ def arguments(description):
 
 
 class Jobs:
-    """The probe at work, one process for all jobs: most of what a small one takes is the start of LibTorch."""
+    """The running probe, one process for all jobs, because starting LibTorch takes longer than a small job."""
 
     def __init__(self, probe, plugins):
         self.command = [probe, "--plugins", plugins]
         self.process = None
 
     def run(self, job, folder):
-        """Of the file `job`; what it writes lies in `folder`."""
+        """Runs the job of the file `job`; the results are in `folder`."""
         if not self.process:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.process.stdin.write(f"{job}\t{folder}\n")
@@ -52,7 +52,7 @@ def read_integers(path, shape):
 
 
 class Run:
-    """One run of the probe and what it wrote."""
+    """One run of the probe and its results."""
 
     def __init__(self, args, job, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,8 @@ class Run:
         self.their_name = {rule["ours"]: rule["theirs"] for rule in reversed(self.result["name_rules"])}
 
     def tensors(self, kind, shapes=None):
-        """Tensors by name of one folder: "parameters", "gradients" or "final". `shapes`: of those that are wanted, by name; all."""
+        """Tensors by name of one folder: "parameters", "gradients" or "final". `shapes`: by name, for the requested
+        tensors; default: all."""
         return {name: read_tensor(self.folder / kind / f"{name}.bin", shape) for name, shape in (shapes or self.shapes).items()}
 
     def logits(self, rows, seq_len, vocab):

@@ -1,4 +1,4 @@
-"""Files of tokens that NumPy wrote, read by the data sets `megatron` and `tokens`."""
+"""Reads token files written by NumPy with the data sets `megatron` and `tokens`."""
 
 import struct
 
@@ -16,7 +16,7 @@ def draw(limit, length):
 
 
 def draw_documents(limit, count):
-    """Also documents without sequences, sequences without ids, long ones."""
+    """Includes documents without sequences, sequences without ids, and long ones."""
     documents = []
     for _ in range(count):
         num_sequences = int(random.choice([0, 1, 1, 1, 2, 5]))
@@ -91,7 +91,7 @@ def chunks(ids, length):
 
 
 def cut(ids, mark, before):
-    """The documents between marks, as sentences end: with the mark at their start or end."""
+    """The documents between marks, like sentences with a mark at their start or end."""
     documents, document = [], []
     for id in ids:
         if before and id == mark and document:

@@ -1,4 +1,4 @@
-"""Small tokenizers in the shape of each family of models, trained when asked for. Used by tokenizer_referee.py."""
+"""Small tokenizers in the form of each family of models, trained on request. Used by tokenizer_referee.py."""
 
 import dataclasses
 import json
@@ -27,12 +27,12 @@ class Family:
     name: str
     train: Callable  # (texts, vocab_size) -> Tokenizer
     lossless: bool = False  # decode(encode(text)) is the text
-    alike: Callable | None = None  # of random characters only those of which this is true
-    is_named: bool = False  # a model's own shape: judged by megabytes
+    alike: Callable | None = None  # the random characters to use: those for which this is true
+    is_named: bool = False  # a real model's form: compared on megabytes of text
 
 
-# The reference's normalisation tables stop at Unicode 11: it does not know decompositions and combining classes that
-# came later. Titan follows the standard, so these characters stay out of the random text of normalised families.
+# The reference's normalisation tables stop at Unicode 11: it lacks later decompositions and combining classes. Titan
+# follows the standard, so these characters stay out of the random text of normalised families.
 def normalises_alike(char):
     if char == "\U00011938" or unicodedata.category(char) == "Cn":
         return False
@@ -42,7 +42,7 @@ def normalises_alike(char):
     return all(n.normalize_str(p) == unicodedata.normalize(form, p) for n, form in forms for p in probes)
 
 
-# Its table of punctuation is older still.
+# The reference's table of punctuation is even older.
 def is_punctuation_alike(char):
     category = unicodedata.category(char)
     is_one = category.startswith("P") or char in "$+<=>^`|~"
@@ -75,7 +75,7 @@ def byte_level_shapes():
     yield "gpt2 prefix space", byte_level(use_regex=True, add_prefix_space=True), None, False, added_tokens()
     yield "llama3 added tokens", split_then_bytes(split(Regex(LLAMA3))), None, True, added_tokens()
     yield "qwen removed invert", split_then_bytes(split(Regex(QWEN), "removed", True)), normalizers.NFC(), False, added_tokens()
-    for name, pattern in (("gpt2", GPT2), ("llama3", LLAMA3), ("qwen", QWEN), ("o200k", O200K), ("tekken", TEKKEN), ("deepseek", DEEPSEEK)):  # the same by PCRE2: (?:) hides the pattern
+    for name, pattern in (("gpt2", GPT2), ("llama3", LLAMA3), ("qwen", QWEN), ("o200k", O200K), ("tekken", TEKKEN), ("deepseek", DEEPSEEK)):  # the same by PCRE2: (?:) makes the pattern unknown to the plugin
         yield name + " by pcre2", split_then_bytes(split(Regex("(?:)(?:" + pattern + ")"))), None, False, []
     yield "deepseek", split_then_bytes(split(Regex(r"\p{N}{1,3}")), split(Regex("[一-龥぀-ゟ゠-ヿ]+")), split(Regex(DEEPSEEK))), None, False, []
     yield "deepseek v2", split_then_bytes(
@@ -119,7 +119,8 @@ def train_byte_level(pre_tokenizer, normalizer, ignore_merges, added, texts, voc
 
 
 def train_with_unused_ids(texts, vocab_size):
-    """GPT-2's shape; behind every sixth id one stands for nothing. Added tokens keep theirs only inside of the model's vocab."""
+    """GPT-2's form. After every sixth id, one has no token. Added tokens keep their ids only inside the model's
+    vocab."""
     tokenizer = train_byte_level(byte_level(use_regex=True), None, False, [], texts, vocab_size)
     file = json.loads(tokenizer.to_str())
     spread = {token: id + id // 6 for token, id in file["model"]["vocab"].items()}
@@ -150,7 +151,7 @@ def train_characters(texts, vocab_size, *, normalizer=None, pre_tokenizer=None, 
     trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=specials + byte_tokens, show_progress=False,
                                   limit_alphabet=400, **affixes)
     tokenizer.train_from_iterator((line for text in texts for line in text.splitlines(True)), trainer)
-    # what the trainer does not know of is set in the file
+    # settings that the trainer does not support are set in the file
     file = json.loads(tokenizer.to_str())
     file["model"].update({"unk_token": "<unk>", **model})
     file["added_tokens"] = [token for token in file["added_tokens"] if token["content"] in specials]

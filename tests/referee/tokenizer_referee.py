@@ -1,14 +1,14 @@
-"""Judges the tokenizer plugin `huggingface` by the reference library.
+"""Compares the tokenizer plugin `huggingface` with the reference library.
 
-Trains small tokenizers in the shape of each family with Hugging Face `tokenizers`, encodes nasty strings, random
-Unicode and the bundled corpus with both, and compares every id and every decoded text. Prints what it compared; exits
+Trains small tokenizers in the form of each family with Hugging Face `tokenizers`, encodes nasty strings, random
+Unicode and the bundled corpus with both, and compares every id and every decoded text. Prints the comparisons; exits
 with 1 at the first family that differs.
 
     tokenizer_referee.py --probe <tokenize_probe> [--assets tests/assets] [--seed 1] [--fuzz 3000]
     tokenizer_referee.py --probe <tokenize_probe> --bench --text '/usr/share/**/*.txt' ...
 
---bench trains a tokenizer of 50,000 tokens on the corpus and the files named by --text and prints MB/s of one thread,
-and of the reference library beside it. Speed decides nothing here.
+--bench trains a tokenizer of 50,000 tokens on the corpus and the files named by --text and prints MB/s of one thread
+for Titan and the reference library. Speed is not checked.
 """
 
 import argparse
@@ -30,7 +30,8 @@ from tokenizer_texts import (INVALID, NASTY, PHRASES, fuzz_strings, made_up_chin
 
 
 def compare_folder(binary, name, folder, tokenizer, strings, texts, flags, lossless, own_spelling):
-    """Every id and every decoded text of the tokenizer in `folder`; the number of ids."""
+    """Compares every id and every decoded text of the tokenizer in `folder`; returns the number of
+    ids."""
     write_strings(folder + "/strings", strings)
     got = probe(binary, folder, folder + "/strings", *flags)
     decoded = probe(binary, folder, folder + "/strings", "--decode", *flags)
@@ -43,7 +44,7 @@ def compare_folder(binary, name, folder, tokenizer, strings, texts, flags, lossl
         num_ids += len(ours)
         if ours != theirs.ids:
             show_difference(f"{name} {' '.join(flags)}", text, ours, theirs.ids, tokenizer.id_to_token)
-        is_kept = lossless and not (name.startswith("llama2") and "▁" in text)  # there the sign spells a space
+        is_kept = lossless and not (name.startswith("llama2") and "▁" in text)  # in this family the sign represents a space
         if is_kept and bytes.fromhex(our_text).decode("utf-8") != text:
             sys.exit(f"{name}: decode(encode(text)) is {bytes.fromhex(our_text)[:200]!r} for {text[:200]!r}")
         if not own_spelling.intersection(ours):
@@ -56,7 +57,7 @@ def compare_folder(binary, name, folder, tokenizer, strings, texts, flags, lossl
 
 def compare(binary, name, tokenizer, strings, lossless):
     """Ids with and without special tokens, and decoded texts. Returns (strings, ids) compared."""
-    # Titan gives these back as the file spells them. The reference gives the normalised form, and reads characters
+    # Titan returns these as the file spells them. The reference returns the normalised form, and reads characters
     # outside ASCII as bytes in the byte-level alphabet: not comparable.
     own_spelling = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.normalized}
     texts = [data.decode("utf-8", errors="replace") for data in strings]
@@ -71,7 +72,7 @@ def compare(binary, name, tokenizer, strings, lossless):
 
 
 def check_facts(options, name, folder, tokenizer, bos, eos):
-    """Size and framing ids, beside what the reference says of the same folder's tokens."""
+    """Compares size, BOS, EOS and pad with the reference's tokens of the same folder."""
     ids = [-1 if token is None else tokenizer.token_to_id(token) for token in (bos, eos)]
     expected = f"{tokenizer.get_vocab_size()} {ids[0]} {ids[1]} -1"
     got = probe(options.probe, folder, folder + "/strings", "--facts")[0]
@@ -119,7 +120,7 @@ MODEL_TYPES = ("gpt2", "gpt_neox", "qwen2", "llama", "mistral", "olmo2", "opt", 
 
 
 def drawn_folder(rng, in_vocabulary):
-    """Files that name special tokens, each in one way or another, or not at all."""
+    """Files that name special tokens in one of several ways, or not at all."""
     def draw(*choices):
         return rng.choice(choices)
     def named(fields, mark):
@@ -163,7 +164,7 @@ def judge_special_tokens(options):
                 pathlib.Path(folder, name).write_text(json.dumps(content), encoding="utf-8")
             write_strings(folder + "/strings", [])
             theirs = transformers.AutoTokenizer.from_pretrained(folder)
-            expected = [theirs.bos_token, theirs.eos_token, theirs.pad_token]  # texts: some classes deal ids anew
+            expected = [theirs.bos_token, theirs.eos_token, theirs.pad_token]  # texts: some classes assign new ids
             ids = [int(word) for word in probe(options.probe, folder, folder + "/strings", "--facts")[0].split()][1:]
             got = [None if id == -1 else reference.id_to_token(id) or "<|unheard of|>" for id in ids]
             if got != expected:
@@ -232,9 +233,9 @@ def main():
     parser.add_argument("--assets", default=str(pathlib.Path(__file__).resolve().parents[1] / "assets"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fuzz", type=int, default=3000, help="random strings per family")
-    parser.add_argument("--every", type=int, default=1, help="of the megabytes of text use every Nth text only: quicker")
+    parser.add_argument("--every", type=int, default=1, help="use only every Nth text of the large corpus, which is faster")
     parser.add_argument("--only", default="", help="regular expression of the families to judge")
-    parser.add_argument("--folders", type=int, default=60, help="drawn folders whose special tokens are compared")
+    parser.add_argument("--folders", type=int, default=60, help="random folders whose special tokens are compared")
     parser.add_argument("--bench", action="store_true")
     parser.add_argument("--vocab-size", type=int, default=32_000, help="of the tokenizers for --bench")
     parser.add_argument("--text", nargs="*", default=[], help="globs of further text files for --bench")

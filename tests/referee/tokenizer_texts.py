@@ -1,5 +1,4 @@
-"""Texts that the tokenizer referees judge by, and the probe that answers for Titan. Used by tokenizer_referee.py and
-tiktoken_referee.py."""
+"""Texts for the tokenizer referees, and running the probe. Used by tokenizer_referee.py and tiktoken_referee.py."""
 
 import json
 import pathlib
@@ -10,7 +9,7 @@ import sysconfig
 
 SPECIALS = ["<|begin_of_text|>", "<|end_of_text|>", "<|pad|>", "<|im_start|>"]
 
-# Phrases in many scripts, so that the merges hold more than ASCII.
+# Phrases in many scripts, so that the merges contain more than ASCII.
 PHRASES = [
     "The quick brown fox jumps over the lazy dog.", "It's what they've said: we'll see, I'm sure, he'd agree.",
     "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.", "Съешь же ещё этих мягких французских булок.",
@@ -73,7 +72,7 @@ def probe(binary, folder, strings_file, *arguments):
 
 
 def show_difference(name, text, ours, theirs, token_of):
-    """Ends the referee: the first ids that differ, and where in the text."""
+    """Ends the referee: prints the first ids that differ, and their place in the text."""
     at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
     sys.exit(f"{name}: ids differ from position {at} on, for {text[:200]!r}\n"
              f"  titan     {ours[at:at + 20]} {[token_of(i) for i in ours[at:at + 8]]}\n"
@@ -91,7 +90,7 @@ def read_corpus(assets):
 
 
 def read_code(megabytes):
-    """Source code: the Python library's own, which lies wherever this runs."""
+    """Source code: the Python library's own, which is always installed."""
     texts, size = [], 0
     for file in sorted(pathlib.Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         texts.append(file.read_bytes().decode("utf-8", errors="replace"))

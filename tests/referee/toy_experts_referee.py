@@ -1,11 +1,11 @@
-"""Lets torch and transformers judge experiments/toy_experts: the loss, the auxiliary loss and all gradients of one step.
+"""Compares experiments/toy_experts with torch and transformers: loss, auxiliary loss and all gradients of one step.
 
     toy_experts_referee.py --before <checkpoint> --after <checkpoint> --tokens <uint16 file> --rows N --loss L --auxiliary A
                            --experts E --top-k K --coefficient C
 
-The step is one of plain gradient descent with a learning rate of 1, so gradients are the difference of the weights. Embedding,
-attention and head are transformers' Llama; the experts are computed here for every token, without any dispatch, and added by
-their weights. Both sum the main loss over tokens.
+The step is one of plain gradient descent with a learning rate of 1, so gradients are the difference of the weights.
+Embedding, attention and head are transformers' Llama. This script computes all experts for every token, without
+dispatch, and adds them by their weights. Both sum the main loss over tokens.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Experts(torch.nn.Module):
 
 
 def their_name(name):
-    """Of one of our parameters in the referee's model."""
+    """The tensor of the referee's model for one of Titan's parameters."""
     name = name.removesuffix(".weight") if "gate.weight" not in name else name
     if not name.startswith("layers."):
         return THEIRS[name] + ".weight"
@@ -60,7 +60,7 @@ def their_name(name):
 
 
 def weights_in(folder):
-    """By name: of checkpoints that one rank has written."""
+    """Tensors by name, from checkpoints that one rank has written."""
     found = {}
     for path in sorted(folder.glob("weights*.safetensors")):
         found |= load_file(path)

@@ -1,9 +1,10 @@
-"""wandb's own programs read and upload what the wandb logger writes, to a stand-in server (wandb_server.py): rows, last values,
-configuration, name, tags and exit code arrive; so do a resumed run, a run that was killed and, meanwhile, one that goes on.
+"""Reads the wandb logger's files with wandb's own programs and uploads them to a fake server (wandb_server.py): rows,
+last values, configuration, name, tags and exit code arrive, also for a resumed run, a killed run and one that still
+runs.
 
     wandb_check.py --titan build/release/bin/titan
 
-It runs in a Python that has wandb (tools/long_checks.sh makes one); the tests of every day decode the files by themselves.
+It runs in a Python that has wandb (tools/long_checks.sh makes one); the everyday tests decode the files themselves.
 """
 
 import argparse
@@ -56,7 +57,7 @@ def folders(out):
 
 
 def rows_of(out):
-    """What metrics.jsonl has, by step."""
+    """The logged rows of metrics.jsonl, by step."""
     found = {}
     for line in (out / "metrics.jsonl").read_text().splitlines():
         line = json.loads(line)
@@ -114,11 +115,11 @@ def check(titan, folder):
         sync(server, home, "sync", folders(out)[1])
         assert [row["_step"] for row in run.rows()] == [1, 2, 3, 4, 5, 6, 7, 8], run.rows()
         assert {row["_step"]: plain(row) for row in run.rows()} == rows_of(out) | first
-        print("a resumed run went on under its id, behind the rows of before")
+        print("a resumed run continued under its id, after the earlier rows")
 
     killed = start(titan, folder / "two", "--training.steps", "100000")
     for line in killed.stderr:
-        if "saved step 8" in line:  # so that three rows at least are behind the thread that logs
+        if "saved step 8" in line:  # at least three rows have left the logging thread
             break
     killed.send_signal(signal.SIGKILL)
     killed.communicate()

@@ -1,5 +1,6 @@
-"""A stand-in for a Weights & Biases server on loopback, as far as `wandb sync` asks: GraphQL, the stream of a run's rows, files.
-What arrives is kept by run. Used by wandb_check.py; on its own it prints each request, to see what a newer client asks.
+"""A fake Weights & Biases server on loopback with the features that `wandb sync` uses: GraphQL, the stream of a run's
+rows, files. Stores the received data by run. Used by wandb_check.py; on its own it prints each request, to show what a
+newer client sends.
 """
 
 import gzip
@@ -27,7 +28,7 @@ class Run:
         return merged
 
     def last(self, key):
-        """The last value that was told of it."""
+        """The last value that was received."""
         values = [u[key] for u in self.upserts if u.get(key) is not None]
         return values[-1] if values else None
 
@@ -52,7 +53,7 @@ class Server(http.server.ThreadingHTTPServer):
         return self.runs.setdefault(name, Run())
 
     def wait_for(self, happened, seconds=600):
-        """Until `happened()` behind some request."""
+        """Waits until `happened()` after some request."""
         with self.lock:
             assert self.lock.wait_for(happened, seconds), "it did not happen"
 
@@ -66,7 +67,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.thread.join()
 
     def handle_error(self, request, client_address):
-        pass  # a client that has gone
+        pass  # the client has disconnected
 
 
 ENTITY = "acme"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/build_costs.py and tools/cost_unit.py: the CPU seconds of children count, each file has its target, and tables
-have the seconds of the host and of the reference host."""
+"""tools/build_costs.py and tools/cost_unit.py: CPU seconds of children count, each file has its target, and tables
+have the seconds of this host and of the reference host."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_floors.py on trees made up here: a clean one, and one for each thing that it is to find."""
+"""tools/check_floors.py on generated trees: a clean one, and one for each problem that it must find."""
 
 import os
 import pathlib
@@ -51,7 +51,7 @@ class CheckFloors(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def finds(self, changes, *lines):
-        """The script fails, and its report is exactly `lines` and the count of the problems."""
+        """The script fails, and its report is exactly `lines` and the number of problems."""
         code, _, report = self.run_on(changes)
         self.assertEqual(code, 1, report)
         problems = sum(not line.startswith("  ") for line in lines)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_words.py on repositories made up here: one that is clean, and one for each thing that it is to find."""
+"""tools/check_words.py on generated repositories: a clean one, and one for each problem that it must find."""
 
 import json
 import os

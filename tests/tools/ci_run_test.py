@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-""".ci/run: which slice of all tests it adds to the everyday suite, and when it leaves it out."""
+""".ci/run: which slice of all tests it adds to the everyday suite, and when it adds none."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ echo "run_tests $*" >>calls
 mkdir -p build/release && touch build/release/test_results.xml
 [[ ! -e fails || $# -gt 0 ]]
 """
-# stands for Python with tools/test_slices.py: slice 3 is the oldest, and two of its tests have not run
+# replaces Python with tools/test_slices.py: slice 3 is the oldest, and two of its tests have not run
 PYTHON = """#!/bin/bash
 echo "$*" >asked
 case "$*" in

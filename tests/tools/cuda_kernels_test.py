@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/cuda_kernels.py: the rules of occupancy, what it finds in ptxas' and cuobjdump's words, and that the kernels pass."""
+"""tools/cuda_kernels.py: the rules of occupancy, parsing the output of ptxas and cuobjdump, and the limits of the real
+kernels."""
 
 import os
 import pathlib
@@ -39,7 +40,7 @@ def said(name=NAME, arch="sm_90", stack=0, stores=0, registers=32, shared=0):
 
 
 def disassembled(*operations, struct="13SwigluForward"):
-    """The kernel that cuobjdump shows in these operations."""
+    """cuobjdump's output for a kernel with these instructions."""
     lines = "\n".join(f"        /*{16 * i:04x}*/  {text} ;  /* 0x00000a00ff017b82 */\n{' ' * 60}/* 0x000ff00000000800 */"
                       for i, text in enumerate(operations))
     kernel, = cuda_kernels.read_sass(SASS.format(struct=struct, lines=lines))
@@ -53,7 +54,7 @@ class CudaKernels(unittest.TestCase):
 
     def test_occupancy_follows_the_rules_of_the_programming_guide(self):
         ampere, hopper = cuda_kernels.LIMITS["sm_80"], cuda_kernels.LIMITS["sm_90"]
-        # as NVIDIA's occupancy calculator has them
+        # as in NVIDIA's occupancy calculator
         for limits, threads, registers, shared, blocks, least in [
                 (ampere, 256, 32, 0, 8, "threads"),
                 (ampere, 256, 33, 0, 6, "registers"),

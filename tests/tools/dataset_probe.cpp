@@ -1,13 +1,14 @@
-// Reads a data set as the trainer does, through the built plugin, and prints its documents: what
-// tests compare with the programs that wrote the files.
+// Reads a data set as the trainer does, through the built plugin, and prints its documents: tests
+// compare them with the programs that wrote the files.
 //
 //   dataset_probe <plugins folder> <dataset> <path> [--seed N] [--resume-every N] [--skip-odd]
 //                 [--bench] [--<option> <value>]...
 //
 // Prints a line of JSON for each document: {"shard", "place", "text" or "tokens"}, then a last line
-// {"documents", "fingerprint"}. Streams are left after every N documents and a new one continues;
-// --skip-odd skips every second document. --bench prints seconds and sizes instead. A data set that
-// is refused gives {"kind", "error"} and the exit code 1. Values of options are JSON, or else text.
+// {"documents", "fingerprint"}. After every N documents a new stream continues from the old one's
+// position; --skip-odd skips every second document. --bench prints seconds and sizes instead. For a
+// refused data set it prints {"kind", "error"}, with exit code 1. Values of options are JSON, or
+// else text.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -71,7 +72,7 @@ Arguments arguments_of(int argc, char** argv) {
   return arguments;
 }
 
-/// Prints documents, or counts what is in them.
+/// Prints documents, or counts their content.
 class Output {
  public:
   explicit Output(bool bench) : bench_(bench) {}

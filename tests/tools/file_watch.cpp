@@ -1,7 +1,6 @@
-// Loaded into a program before everything else (LD_PRELOAD): notes what it writes, syncs and renames
-// below the folder TITAN_WATCH_FOLDER, a line for each call in the order of the calls, in the file
-// TITAN_WATCH_LOG. Processes that it starts add to the same file. What a power failure leaves can be
-// told from this order.
+// A library for LD_PRELOAD: logs the program's writes, syncs and renames below the folder
+// TITAN_WATCH_FOLDER, one line per call in order, in the file TITAN_WATCH_LOG. Child processes
+// append to the same file. The order shows which files survive a power failure.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -41,8 +40,8 @@ void note_file(const char* call, int file) {
   if (is_watched(name)) note(call + std::string("\t") + std::string(name) + "\n");
 }
 
-// A write and a rename are noted before they happen, a sync when it is done: whatever the threads
-// do, what stands before a rename was on the disk before it.
+// Writes and renames are logged before they happen, syncs when they are done. So with any threads,
+// a sync logged before a rename was on the disk before it.
 template <class Sync>
 int noted_sync(Sync* sync, int file) {
   const int result = sync(file);

@@ -1,17 +1,18 @@
-// Quantises and multiplies for the referee of float8 and mx.
+// Quantises and multiplies matrices for tests/referee/float8_referee.py.
 //
 //   float8_probe <folder>
 //
 // <folder>/cases.txt has a line for each case: NAME OPERATION DTYPE ROWS IN [OUT]. Tensors are raw
-// little-endian files <folder>/NAME.<tensor>; DTYPE (float32, bfloat16) is that of wide ones.
-//   tensor_e4m3, tensor_e5m2, row_e4m3, column_e4m3   x (rows, in) -> scale, values; "_power"
-//   behind:
-//                                                     scales rounded down to powers of two
-//   floor, rceil                                      x (rows, in) -> scales, values, wide, tiles
+// little-endian files <folder>/NAME.<tensor>. DTYPE (float32, bfloat16) is that of unquantised
+// ones.
+//   tensor_e4m3, tensor_e5m2, row_e4m3, column_e4m3
+//       x (rows, in) -> scale, values; the suffix "_power" rounds scales down to powers of two
+//   floor, rceil
+//       x (rows, in) -> scales, values, wide, tiles
 //   tensorwise, rowwise, rowwise_with_gw_hp, mxfp8_emulated, mxfp8_emulated_rceil
-//                                                     x, weight, grad -> y, grad_x, grad_weight
-//   experts_float8, experts_mx                        the same of experts, weight (G, out, in); the
-//                                                     rows of each stand behind OUT
+//       x, weight, grad -> y, grad_x, grad_weight
+//   experts_float8, experts_mx
+//       the same for experts, weight (G, out, in); the rows of each expert follow OUT
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -37,7 +38,7 @@ struct Case {
   fs::path folder;
   std::string name, operation, dtype;
   int64_t rows = 0, in = 0, out = 0;
-  std::vector<int64_t> of_experts;  // rows
+  std::vector<int64_t> of_experts;  // rows of each expert
 
   at::ScalarType wide() const { return dtype == "bfloat16" ? at::kBFloat16 : at::kFloat; }
 
@@ -149,7 +150,7 @@ int main(int argc, char** argv) {
       std::istringstream words(line);
       words >> c.name >> c.operation >> c.dtype >> c.rows >> c.in;
       TITAN_CHECK(words, data, "cannot read the case '", line, "'");
-      words >> c.out;  // of layers only
+      words >> c.out;  // only for layers
       for (int64_t rows = 0; words >> rows;) c.of_experts.push_back(rows);
       run(c);
     }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/gpu_prediction.py: its FLOPs are titan's own, its bytes those computed by hand, and a faster card is never slower."""
+"""tools/gpu_prediction.py: its FLOPs equal titan's, its bytes those computed by hand, and a faster card is never
+slower."""
 
 import dataclasses
 import json
@@ -32,7 +33,8 @@ def one(job, phase, name):
 class GpuPrediction(unittest.TestCase):
 
     def test_parameters_and_flops_of_the_models(self):
-        # Meta's numbers of parameters; 6 FLOPs for each weight but the look-up table, 12 for each pair of a layer
+        # Meta's numbers of parameters; 6 FLOPs for each weight except the embedding, 12 times layers, width and
+        # context length
         self.assertEqual(prediction.MODELS["8B"].parameters(), 8_030_261_248)
         self.assertEqual(prediction.MODELS["1B"].parameters(), 1_235_814_400)
         pairs = 12 * 32 * 4096 * 4096
@@ -57,7 +59,7 @@ class GpuPrediction(unittest.TestCase):
             for compiled in (False, True):
                 job = dataclasses.replace(JOB, recipe=recipe, compiled=compiled)
                 found = prediction.predict(job, CARD)
-                # flash attention computes the scores again in its backward: 2.5 times its forward instead of 2
+                # flash attention recomputes the scores in its backward: 2.5 times its forward instead of 2
                 again = 0.5 * 32 * 4 * 4096 * 4096 * 4096 / 2
                 done = sum(row["flops"] for row in found["operations"])
                 self.assertAlmostEqual((done - again + norms) / found["flops_per_step"]["causal_half"], 1, places=9)

@@ -1,4 +1,4 @@
-"""tools/gpu_report.py: the page is that of the kept runs, a failure is on it by name, and a later run replaces an earlier one."""
+"""tools/gpu_report.py: the page shows the stored runs, names each failure, and a later run replaces an earlier one."""
 
 import json
 import os

@@ -2,18 +2,21 @@
 //
 //   llama_probe --plugins <folder> [--job <job.json> --out <folder>]
 //
-// Without them jobs come by standard input (probe_files.h).
-// The job is a map:
+// Without --job and --out it reads jobs from standard input (probe_files.h). A job is a map:
 //   model, seq_len, seed   the plugin's name, [training] seq_len, the seed of the initial weights;
 //                          without a seed the model gets no memory and only result.json is written
-//   options, flavor        the model's options; the preset of a flavor, which the options change
+//   options, flavor        the model's options; the preset of a flavor, which the options override
 //   weights                folder of <fqn>.bin that replace initial weights (optional; a parameter
-//   without a file is an error) tokens, labels         files of int64, each of `batches` x `rows` x
-//   seq_len; without them nothing is run positions              file of int64, rows x seq_len
-//   (optional) ropes                  list of {theta, head_dim, scaling_factor}: the frequencies of
-//   each are written (optional) optimizer              {name, options, steps, max_norm, lr_factors}
-//   (optional): step k trains on batch k gradients              folder of <fqn>.bin with `steps`
-//   gradients each: the optimizer gets these, nothing is run
+//                          without a file is an error)
+//   tokens, labels         files of int64, each of `batches` x `rows` x seq_len; without
+//                          them nothing is run
+//   positions              file of int64, rows x seq_len (optional)
+//   ropes                  list of {theta, head_dim, scaling_factor}: the frequencies of each are
+//                          written (optional)
+//   optimizer              {name, options, steps, max_norm, lr_factors} (optional): step k
+//                          trains on batch k
+//   gradients              folder of <fqn>.bin with `steps` gradients each: the optimizer
+//                          gets these, nothing is run
 //   dtype                  "float64": the model computes in it (optional; else float32)
 //   outputs                list of patterns of modules whose outputs are written (optional)
 //
@@ -70,7 +73,7 @@ class Probe {
       for (const auto& [option, value] : changed->as_map()) options[option] = value;
     model_ = registry_.create<titan::Model>(name, options, {.seq_len = seq_len_});
     part_ = std::make_unique<titan::ModelPart>(model_->build());
-    if (const Value* seed = job.find("seed"))  // without: only what a model of any size tells
+    if (const Value* seed = job.find("seed"))  // without a seed: only results that need no weights
       part_->materialize(c10::kCPU, dtype(), static_cast<uint64_t>(seed->as_integer()));
   }
 
@@ -99,7 +102,7 @@ class Probe {
     return name && name->as_string() == "float64" ? at::kDouble : at::kFloat;
   }
 
-  /// From now on each run of the modules that are asked for writes what they make.
+  /// From now on each run of the requested modules writes their outputs.
   void watch_outputs() {
     const Value* patterns = job_.find("outputs");
     if (!patterns) return;

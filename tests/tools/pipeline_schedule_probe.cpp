@@ -1,11 +1,11 @@
-// Prints what the pipeline schedules plan, for tests/referee/pipeline_schedule_referee.py.
+// Prints the plans of the pipeline schedules, for tests/referee/pipeline_schedule_referee.py.
 //
 //   pipeline_schedule_probe <plugins folder> < cases.json
 //
-// Standard input is a list of {"schedule", "ranks", "microbatches"} and, where wanted, "stages",
+// Standard input is a list of {"schedule", "ranks", "microbatches"} and optionally "stages",
 // "options" and "costs" (a list of F, I and W). Standard output is a list with an answer for each:
 // {"stages", "compute", "lowered", "makespan", "busy", "peak", "peak_until_input_grad"}, tables as
-// CSV text, or {"kind", "error"} when it is refused.
+// CSV text, or {"kind", "error"} for a refusal.
 #include <iostream>
 #include <iterator>
 #include <memory>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The core names no plugin: every name that a shipped plugin provides is looked for in the strings of core/, which may hold it in
-files of data only. And the environment is read in one place."""
+"""The core names no plugin: strings in core/ may contain names of shipped components only in files of data. And only
+one place reads the environment."""
 
 import os
 import pathlib
@@ -10,18 +10,19 @@ import unittest
 ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler", "loss",
          "dataset", "tokenizer", "chat_template", "logger", "watcher", "device", "command")
-# defaults of sections, what the core chooses unasked, names of before, what is not built yet
+# defaults of sections, components that the core chooses itself, older names, features that are not
+# built yet
 DATA = {"core/config/schema/job_sections.h", "core/config/selection/default_plugins.h", "core/config/legacy/legacy_table.cpp",
         "core/config/legacy/plugin_keys.h",
         "core/config/legacy/legacy_names.cpp", "core/config/sources/legacy_requests.cpp", "core/config/selection/not_built.cpp"}
-# words that mean something else where they stand: (file, word)
+# words with another meaning at that place: (file, word)
 OTHER_MEANINGS = {
     ("core/commands/describe.cpp", "csv"),                          # a flag of titan describe
     ("core/config/rules/layout_rules.cpp", "context"), ("core/config/rules/layout_rules.cpp", "pipeline"),  # degrees in a message
     ("core/config/rules/layout_rules.cpp", "tensor"),
     ("core/data/conversation_tokens.cpp", "messages"),  # a member of conversations
     ("core/data/row_reader.cpp", "tokens"),   # a member of JSON
-    ("core/config/schema/job_schema_run.cpp", "profiling"), ("core/config/schema/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and ours
+    ("core/config/schema/job_schema_run.cpp", "profiling"), ("core/config/schema/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and of Titan
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
 }
 

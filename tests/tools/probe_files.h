@@ -1,4 +1,4 @@
-// What the probes with tensors share: their files, and their command line.
+// Shared by the probes with tensors: raw files, and the command line.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::string read_text(const std::filesystem::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// Of raw little-endian numbers.
+/// Reads raw little-endian numbers.
 inline at::Tensor read_tensor(const std::filesystem::path& path, at::IntArrayRef shape,
                               at::ScalarType dtype) {
   const std::string bytes = read_text(path);
@@ -40,16 +40,16 @@ inline void write_bytes(const std::filesystem::path& path, const char* data, siz
   TITAN_CHECK(file, io, "cannot write '", path.string(), "'");
 }
 
-/// In the tensor's own type.
+/// Writes numbers in the tensor's own dtype.
 inline void write_tensor(const std::filesystem::path& path, const at::Tensor& tensor) {
   const at::Tensor values = tensor.detach().contiguous();
   write_bytes(path, static_cast<const char*>(values.const_data_ptr()), values.nbytes());
 }
 
 /// PROGRAM --plugins <folder> --job <job.json> --out <folder>: calls `run(plugins, job, out)` and
-/// gives the exit code. Without job and folder they come by standard input, line by line with a tab
-/// between them, and "done" is said to each: most of what a small job takes is the start of
-/// LibTorch. The first error ends it.
+/// gives the exit code. Without job and folder, it reads lines of a job, a tab and a folder from
+/// standard input and answers each with "done", because starting LibTorch takes longer than a small
+/// job. The first error ends it.
 template <class Run>
 int run_job(int argc, char** argv, const Run& run) {
   std::map<std::string, std::string> flags;

@@ -6,8 +6,8 @@
 //   safetensors_probe hash FILE...               one XXH3-128 a line
 //
 // jobs.json: [{"file", "metadata": {text: text}, "sharding": null or {tensor: [offset, ...]},
-// "tensors": [{"name", "dtype", "shape", "data": "<file with the bytes>"}]}]. A file or folder that
-// is refused gives {"kind", "error"}.
+// "tensors": [{"name", "dtype", "shape", "data": "<file with the bytes>"}]}]. For a refused file or
+// folder it prints {"kind", "error"}.
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -100,7 +100,7 @@ Value read_index(const std::string& folder) {
   return tensors;
 }
 
-/// What `read` gives, or how it refuses.
+/// The result of `read`, or its error.
 template <class Read>
 void print(const Read& read) {
   Value result;

@@ -1,4 +1,4 @@
-"""tools/same_bits.py with programs that are not Titan: what differs is found and named, what does not is called the same."""
+"""tools/same_bits.py with stand-in programs: it finds and names differences, and reports equal results as equal."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ SOURCE = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 sys.path.insert(0, str(SOURCE / "tools"))
 import same_bits  # noqa: E402
 
-# Writes what a run writes: a line per step, and a checkpoint of one tensor whose bytes are WEIGHT.
+# Writes the files of a run: a line per step, and a checkpoint of one tensor whose bytes are WEIGHT.
 PROGRAM = '''#!/usr/bin/env python3
 import json, pathlib, struct, sys
 words = sys.argv[1:]

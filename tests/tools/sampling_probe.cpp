@@ -1,10 +1,10 @@
-// Prints the logits that sdk/src/generation/sampler draws from, for tests/referee/sampling_referee.py.
+// Prints the processed logits of sdk/src/generation/sampler, for tests/referee/sampling_referee.py.
 //
 //   sampling_probe < cases.json
 //
 // Standard input is a list of {"logits": [...], "seen": [id, ...], "options": {...}}; each gives
 // the list of processed logits, all as one JSON list on standard output. Logits are the bits of
-// floats as integers, so that nothing is rounded on the way. A temperature of 0 stands for none.
+// floats as integers, so that nothing is rounded on the way. A temperature of 0 means none.
 #include <bit>
 #include <iostream>
 #include <iterator>
@@ -27,11 +27,10 @@ Value processed(const Value& test) {
   for (const Value& id : test.at("seen").as_list())
     seen.push_back(static_cast<int32_t>(id.as_integer()));
   const Value& given = test.at("options");
-  titan::SamplingOptions options{
-      .top_k = given.at("top_k").as_integer(),
-      .top_p = given.at("top_p").as_number(),
-      .min_p = given.at("min_p").as_number(),
-      .repetition_penalty = given.at("repetition_penalty").as_number()};
+  titan::SamplingOptions options{.top_k = given.at("top_k").as_integer(),
+                                 .top_p = given.at("top_p").as_number(),
+                                 .min_p = given.at("min_p").as_number(),
+                                 .repetition_penalty = given.at("repetition_penalty").as_number()};
   const double temperature = given.at("temperature").as_number();
   if (temperature > 0) options.temperature = temperature;
   const at::Tensor kept = titan::processed_logits(at::tensor(logits), seen, options);

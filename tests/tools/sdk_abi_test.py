@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The hashes of sdk/cmake/TitanSdkAbi.cmake: what changes which of them."""
+"""The hashes of sdk/cmake/TitanSdkAbi.cmake: which change alters which hash."""
 
 import os
 import pathlib
@@ -17,7 +17,8 @@ HEADERS = {
 
 
 def run_module(headers):
-    """What cmake says of a folder of `headers`: its exit code, (hash of all, of what sees no torch, of each optional one...), errors."""
+    """The result of cmake for a folder of `headers`: its exit code, (hash of all, of the headers without torch, of each
+    optional one...), errors."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in headers.items():
             path = pathlib.Path(folder) / name
@@ -32,7 +33,7 @@ def run_module(headers):
 
 
 def hashes(added=None, **changed):
-    """The hashes; `changed`: other text of headers, by the last part of their names; `added`: more headers."""
+    """The hashes; `changed`: new text of headers, by the last part of their names; `added`: more headers."""
     code, found, said = run_module({name: changed.get(pathlib.Path(name).stem, text) for name, text in HEADERS.items()} | (added or {}))
     assert code == 0, said
     return found

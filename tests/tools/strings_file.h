@@ -1,4 +1,4 @@
-// What the tokenizer probes share: files of strings, and the time of one thread.
+// Shared by the tokenizer probes: files of strings, and CPU time of a thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace titan::probe {
 
-/// Time of this thread alone, so that a busy machine changes little.
+/// CPU time of this thread only, which a busy machine hardly changes.
 inline double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -27,7 +27,7 @@ inline std::string read_file(const char* path) {
   return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
 }
 
-/// Of a strings file: for each string its length as 8 bytes, little-endian, then its bytes.
+/// Reads a strings file: for each string its length as 8 bytes, little-endian, then its bytes.
 inline std::vector<std::string_view> cut(std::string_view content) {
   std::vector<std::string_view> strings;
   while (!content.empty()) {

@@ -4,8 +4,8 @@
 //
 // Standard input is a list of runs, each {"resumed_step", "start_time", "config", "outcome", "log":
 // [{"step", "scalars": {tag: value}, "histograms": {tag: {"edges", "counts"}}}]}; values of scalars
-// may be the words nan, inf and -inf. The outcome is finished, stopped or failed, or absent: a run
-// that was killed.
+// may be the words nan, inf and -inf. The outcome is finished, stopped or failed; it is absent for
+// a killed run.
 #include <iostream>
 #include <iterator>
 #include <string>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the tests cost: each has been measured, and the sums are within tests/cost_budget.json."""
+"""Costs of the tests: each test has been measured, and the sums are within
+tests/cost_budget.json."""
 
 import json
 import os
@@ -14,7 +15,7 @@ import test_slices  # noqa: E402
 import touched_tests  # noqa: E402
 
 WRITTEN = json.loads(test_costs.COSTS.read_text())
-# what is new here was asked for when the tree was configured: in a build of fewer parts there are fewer tests
+# tests that a build without optional parts lacks
 SOMETIMES = {"referee.parquet_referee"}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/test_slices.py: every test is in one slice, slices cost the same, and the everyday suite leaves out what it says."""
+"""tools/test_slices.py: every test is in one slice, slices cost the same, and the everyday suite leaves out the tests
+that it lists."""
 
 import collections
 import json
@@ -81,7 +82,7 @@ class TestSlices(unittest.TestCase):
                 continue
             name, cheaper = line.split(None, 1)
             self.assertTrue(cheaper)
-            if name != "referee.parquet_referee":  # which needs Arrow
+            if name != "referee.parquet_referee":  # needs Arrow
                 self.assertIn(f": {name}\n", shown)
 
     def test_costs_are_of_tests_that_exist(self):

@@ -1,6 +1,5 @@
 // Encodes strings with the tokenizer plugins `huggingface`, `tiktoken` and `sentencepiece` and
-// prints the ids: what the referees compare with other programs, and what the speed is measured
-// with.
+// prints the ids. Referees compare them with other programs. Also measures the speed.
 //
 //   tokenize_probe <assets folder> <strings file>                    one line of ids per string
 //   tokenize_probe <assets folder> <strings file> --decode           one line of hexadecimal bytes
@@ -10,8 +9,7 @@
 //
 // Further arguments: --parse-special; --facts (one line: vocabulary size, BOS, EOS, pad); --threads
 // <number> for --bench; --sentencepiece for that plugin; --tiktoken for that one, with --pattern
-// <regex>, --special <item>...,
-// --bos <token> and --eos <token>.
+// <regex>, --special <item>..., --bos <token> and --eos <token>.
 //
 // The strings file: for each string its length as 8 bytes, little-endian, then its bytes.
 #include <algorithm>
@@ -189,7 +187,8 @@ void bench(const Tokenizer& tokenizer, const std::vector<std::string_view>& stri
             << static_cast<double>(num_ids) / 1e6 / warm << " Mtokens/s\n";
 }
 
-// Each thread makes passes of its own over all strings; the rate is of all together by the clock.
+// Each thread makes its own passes over all strings; the rate is that of all threads together, by
+// the wall clock.
 void bench_threads(const Tokenizer& tokenizer, const std::vector<std::string_view>& strings,
                    const Arguments& arguments) {
   size_t num_bytes = 0;

@@ -1,4 +1,4 @@
-"""sdk/torch_versions.txt: who reads it, and what is said of a LibTorch that is not in it."""
+"""sdk/torch_versions.txt: its readers, and the message for a LibTorch that is not in it."""
 
 import os
 import pathlib
@@ -46,7 +46,7 @@ class TorchVersions(unittest.TestCase):
         return torch
 
     def setup_of_a_copy(self, *words, **environment):
-        """tools/setup.sh in a tree that holds nothing else; what it says when it ends before its first step."""
+        """tools/setup.sh in an otherwise empty tree; returns its message when it ends before its first step."""
         for name in ("tools/setup.sh", "sdk/torch_versions.txt"):
             (self.folder / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.folder / "tree" / name)

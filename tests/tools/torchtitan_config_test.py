@@ -1,6 +1,8 @@
-"""tools/torchtitan_config.py: configurations that torchtitan 0.3.0 made become files that titan accepts, and nothing is lost silently.
+"""tools/torchtitan_config.py: converts configurations of torchtitan 0.3.0 to files that titan accepts, and loses
+nothing silently.
 
-tests/assets/torchtitan_0_3 was made by `tools/torchtitan_config.py --module M --config C --keep FILE` with torchtitan 0.3.0.
+tests/assets/torchtitan_0_3 was made by `tools/torchtitan_config.py --module M --config C --keep FILE` with torchtitan
+0.3.0.
 """
 
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/touched_tests.py: which tests a change calls for, by tests/rooms.toml as it is and in git repositories made for the test."""
+"""tools/touched_tests.py: which tests a change requires, by the real tests/rooms.toml and in generated git
+repositories."""
 
 import fnmatch
 import os

@@ -1,4 +1,5 @@
-// A state that was written under one layout is read under another: real groups, real files.
+// Loads under one parallel layout a state that was saved under another, with real process groups
+// and real files.
 #include <filesystem>
 #include <mutex>
 #include <numeric>
@@ -25,14 +26,15 @@ namespace {
 using dist::Mesh;
 using dist::MeshShape;
 
-/// How one tensor of the state is cut.
+/// How one tensor of the state is sharded.
 struct LayoutCut {
   std::string name;
   std::vector<int64_t> shape;
-  std::vector<std::pair<int64_t, std::string>> dims;  // dimension, axis
+  std::vector<std::pair<int64_t, std::string>> dims;  // dimension, mesh axis
 };
 
-// shapes that nothing divides; a matrix cut along both dimensions; one that nobody cuts
+// odd shapes that do not divide evenly, a matrix sharded along both dimensions, and a replicated
+// tensor
 const std::vector<LayoutCut> kState = {{"embedding", {13, 6}, {{0, "tp"}, {0, "fsdp"}}},
                                        {"column", {10, 7}, {{0, "tp"}, {0, "fsdp"}}},
                                        {"row", {7, 10}, {{1, "tp"}, {0, "fsdp"}}},
@@ -56,7 +58,7 @@ class CheckpointLayouts : public ::testing::Test {
         .view(cut.shape);
   }
 
-  /// This rank's part of the state, with the true values or without, and a scalar each.
+  /// This rank's shard of the state, with the true values or with -1, and one scalar per tensor.
   static std::vector<StateTensor> state_of(const Mesh& mesh, bool has_values) {
     std::vector<StateTensor> state;
     for (const LayoutCut& cut : kState) {
@@ -64,7 +66,7 @@ class CheckpointLayouts : public ::testing::Test {
       for (const auto& [dim, axis] : cut.dims)
         if (mesh.group(axis).size() > 1) parameter.shard_over(dim, mesh.group(axis));
       at::Tensor values = titan::testing::slice_of(whole(cut), parameter.slice()).contiguous();
-      // a rank without elements does not know the right number, and must not be the one that writes
+      // a rank without elements has a wrong scalar, and must not be the rank that writes it
       const bool knows = parameter.slice().num_elements() > 0;
       at::Tensor number = at::full({1}, knows ? 7.0 + static_cast<double>(cut.name.size()) : -1.0);
       if (!has_values) {
@@ -114,7 +116,7 @@ class CheckpointLayouts : public ::testing::Test {
     return total;
   }
 
-  /// Of all files, without headers.
+  /// Bytes of tensor data in all files, without headers.
   int64_t stored_bytes() const {
     int64_t bytes = 0;
     for (const auto& [name, tensor] : index_files(safetensors_files(folder_)).tensors)
@@ -174,7 +176,7 @@ TEST_F(CheckpointLayouts, FourRanksReadEachByteOfOneRanksCheckpointOnce) {
 
 TEST_F(CheckpointLayouts, TheSameLayoutSendsNothingButReplicas) {
   save(kFsdp4);
-  int64_t replicated = 0;  // what all four hold: a tensor that is not cut and the numbers
+  int64_t replicated = 0;  // held by all four ranks: the replicated tensor and the scalars
   for (const LayoutCut& cut : kState)
     replicated += 4 + (cut.dims.empty() ? static_cast<int64_t>(whole(cut).nbytes()) : 0);
   EXPECT_EQ(load(kFsdp4).bytes_received, 3 * replicated);
@@ -191,7 +193,7 @@ TEST_F(CheckpointLayouts, AFlippedByteNamesFileAndTensorOnEveryLayout) {
   std::fclose(out);
   for (const MeshShape& shape : {kOne, kFsdp3, kFsdp4}) try {
       load(shape);
-      FAIL() << "the damage was not seen";
+      FAIL() << "the damage was not detected";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::data) << e.what();
       if (std::string(e.what()).find("other ranks found") != std::string::npos) continue;

@@ -1,5 +1,6 @@
-// An optimizer that was saved goes on as if it had never stopped, on one rank and over a pipeline:
-// the shipped ones, the one that `titan new-plugin` writes and the experiment's.
+// An optimizer that is saved and loaded continues as if it had never stopped, on one rank and over
+// a pipeline. Tests the shipped optimizers, the template of `titan new-plugin` and the optimizer of
+// the experiment.
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,7 +29,7 @@
 #include "tests/plugins/test_folder.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
-// linked in as TITAN_STATIC_PLUGINS are
+// linked in like the plugins of TITAN_STATIC_PLUGINS
 extern "C" const titan::PluginEntry* titan_plugin_entry_v1_template_optimizer();
 extern "C" const titan::PluginEntry* titan_plugin_entry_v1_experiment_optimizer();
 
@@ -40,7 +41,7 @@ using dist::MeshShape;
 
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const OptimizerContext&)>;
 
-/// With its default options.
+/// The optimizer with its default options.
 MakeOptimizer linked_in(const PluginEntry* entry) {
   return [entry](const OptimizerContext& context) {
     Plugin plugin;
@@ -109,7 +110,7 @@ struct Stage {
   std::vector<Parameter*> parameters;
 };
 
-/// The weights after six steps; `saves`: in two runs, with a checkpoint after three.
+/// The weights after six steps. `saves`: in two runs, with a checkpoint after step three.
 Weights after_six_steps(const MeshShape& shape, const MakeOptimizer& make, bool saves) {
   const titan::testing::TestFolder folder;
   Weights weights;

@@ -35,8 +35,11 @@ TEST(ShardPlan, WritesEveryElementOnceWhoeverCutsIt) {
     for (size_t i = 0; i < layouts.size(); ++i) {
       nn::Parameter parameter({97}, nn::Init::constant(0));
       for (const char* group : layouts[i]) parameter.shard_over(0, mesh.group(group));
-      state.push_back({std::to_string(i), {97}, parameter.slice(),
-                       at::zeros(parameter.slice().sizes), parameter.shardings()});
+      state.push_back({std::to_string(i),
+                       {97},
+                       parameter.slice(),
+                       at::zeros(parameter.slice().sizes),
+                       parameter.shardings()});
     }
     int64_t own = 0;
     for (const StateTensor& tensor : own_part(state, grid, rank)) {
@@ -46,7 +49,7 @@ TEST(ShardPlan, WritesEveryElementOnceWhoeverCutsIt) {
     of_rank.push_back(own);
   }
   for (size_t i = 0; i < layouts.size(); ++i) EXPECT_EQ(written[i], 97) << i;
-  EXPECT_LE(*std::max_element(of_rank.begin(), of_rank.end()), 97);  // nobody writes them all
+  EXPECT_LE(*std::max_element(of_rank.begin(), of_rank.end()), 97);  // no rank writes all elements
 }
 
 }  // namespace

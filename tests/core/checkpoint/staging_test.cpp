@@ -1,4 +1,4 @@
-// Copies of the state that are written while training goes on.
+// Staging: copies of the state that are written to disk while training continues.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -14,7 +14,7 @@ StateTensor whole(const std::string& name, const at::Tensor& tensor) {
   return {name, sizes, {std::vector<int64_t>(sizes.size(), 0), sizes}, tensor, {}};
 }
 
-/// Three tensors of other types and sizes: none of them ends where the next may begin.
+/// Three tensors of different types and sizes. None of them ends at an aligned offset.
 std::vector<StateTensor> make_state() {
   return {whole("a", at::arange(7, at::kFloat)), whole("b", at::arange(11, at::kDouble) + 100),
           whole("c", at::arange(15, at::kFloat).view({3, 5}) + 1000)};

@@ -1,5 +1,5 @@
 // Writes safetensors files with chosen tensors, whole or in pieces, and reads tensors back. Used by
-// the tests of what turns stored weights into others.
+// the tests of weight conversion.
 #pragma once
 
 #include <string>
@@ -24,11 +24,11 @@ std::string bytes_of(const at::Tensor& tensor);
 /// The same shape, type and bytes.
 bool same_bytes(const at::Tensor& a, const at::Tensor& b);
 
-/// One file; with sharding and hashes when a tensor has offsets. Gives its path.
+/// Writes one file, with sharding metadata and hashes when a tensor has offsets. Returns its path.
 std::string write_stored(const TestFolder& folder, const std::string& name,
                          const std::vector<Stored>& tensors);
 
-/// A whole tensor of a file that holds it in one piece.
+/// Reads a tensor that the file holds in one piece.
 at::Tensor read_stored(const std::string& path, const std::string& name);
 
 }  // namespace titan::testing

@@ -1,4 +1,4 @@
-// Flags and words of commands that plugins add.
+// Flags and positional arguments of commands that plugins add.
 #include "core/commands/command_flags.h"
 
 #include <gtest/gtest.h>

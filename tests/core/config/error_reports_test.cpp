@@ -1,4 +1,4 @@
-// The texts that users see, against golden files.
+// Compares the error reports that users see with golden files.
 #include <gtest/gtest.h>
 
 #include "core/config/fake_lookup.h"
@@ -11,7 +11,7 @@ void expect_golden(const std::string& name, const std::string& text) {
   testing::expect_golden_text("errors/" + name + ".txt", text + "\n");
 }
 
-/// The report of what stops the job.
+/// The report of the errors that stop the job.
 std::string report(const std::string& toml, std::vector<std::string> arguments = {},
                    int world_size = 1) {
   const std::string text = errors_of(toml, std::move(arguments), world_size);

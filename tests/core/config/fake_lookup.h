@@ -1,5 +1,5 @@
-// Components as plugins would register them, without plugin files: what the tests of the
-// configuration choose from.
+// Components as plugins would register them, without plugin files. Used by the tests of the
+// configuration.
 #pragma once
 
 #include <deque>
@@ -11,8 +11,8 @@
 
 namespace titan::core {
 
-/// Models llama3 and llama2 with flavors, optimizers AdamW and SGD, and one of everything else a
-/// job needs. The optimizer "acme/old" is there but cannot be used.
+/// Models llama3 and llama2 with flavors, optimizers AdamW and SGD, and one component of each other
+/// kind that a job needs. The optimizer "acme/old" is listed but cannot be used.
 class FakeLookup : public ComponentLookup {
  public:
   FakeLookup();
@@ -27,7 +27,7 @@ class FakeLookup : public ComponentLookup {
   std::vector<Flavor> flavors_;
 };
 
-/// Sections that make a minimal job valid: a dataset that exists and an asset folder that exists.
+/// Sections that make a minimal valid job; its dataset and asset folder exist.
 inline const std::string kBase =
     "[training]\ndataset = \"jsonl\"\nlocal_batch_size = 2\nseq_len = 64\n[model]\nhf_assets_path "
     "= \".\"\n";
@@ -37,7 +37,7 @@ Resolution resolve_text(const std::string& toml, std::vector<std::string> argume
                         int world_size = 1);
 /// kBase's job, with further arguments.
 Resolution resolve_arguments(std::vector<std::string> arguments, int world_size = 1);
-/// What stops such a job; empty when nothing does.
+/// The errors of such a job; empty when it is valid.
 std::string errors_of(const std::string& toml, std::vector<std::string> arguments = {},
                       int world_size = 1);
 /// All diagnostics of such a job.

@@ -1,5 +1,5 @@
-// FakeLookup's implementation, and the check that its base job is a valid one: every other test
-// rests on that.
+// The implementation of FakeLookup, and a check that its base job is valid. All other tests of the
+// configuration depend on that.
 #include "core/config/fake_lookup.h"
 
 #include <optional>

@@ -1,5 +1,5 @@
-// One mistake hides no other: beside a name that nobody provides, in lists, in sections that are
-// not used. And each stands at its own place.
+// Each mistake of a configuration is reported at its own place, even next to an unknown component,
+// in lists and in unused sections.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -122,7 +122,7 @@ TEST(ConfigFile, StartFolderMustBeThereWhereTheJobRuns) {
   EXPECT_EQ(elsewhere.count(Severity::error), 0);
 }
 
-/// What a component says about the job of `toml`, brought to its place.
+/// The message of a component about the job of `toml`, with the place in the file.
 std::string mistake(const std::string& toml, const std::string& message,
                     const Selection& (*of)(const JobConfig&)) {
   const JobConfig config = resolve_text(kBase + toml).config;

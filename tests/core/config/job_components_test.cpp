@@ -1,4 +1,4 @@
-// What a job uses of the plugins that are there, and of those that can be built.
+// Which available and buildable plugins a job uses.
 #include "core/config/job_components.h"
 
 #include <set>
@@ -29,14 +29,14 @@ constexpr const char* kJob =
 TEST(JobComponents, AreThoseThatTheJobNamesAndItsLayoutNeeds) {
   const Catalog catalog({std::string(TITAN_PLUGIN_DIR)});
   const std::set<std::string> expected = {
-      "llama", "huggingface", "lion", "warmup_stable_decay", "cpu", "jsonl_dataset",
+      "llama",   "huggingface",  "lion",     "warmup_stable_decay", "cpu", "jsonl_dataset",
       "console", "jsonl_logger", "recompute"};
   std::set<std::string> used = plugins_of_job(catalog, kJob);
   used.erase("tensorboard");  // a default of the configuration that may change
   EXPECT_EQ(used, expected);
-  EXPECT_THAT(plugins_of_job(catalog, std::string(kJob) +
-                                          "[parallelism]\ntensor_parallel_degree = 2\n"
-                                          "pipeline_parallel_degree = 2\n",
+  EXPECT_THAT(plugins_of_job(catalog,
+                             std::string(kJob) + "[parallelism]\ntensor_parallel_degree = 2\n"
+                                                 "pipeline_parallel_degree = 2\n",
                              4),
               ::testing::IsSupersetOf({"tensor", "pipeline"}));
 }

@@ -1,5 +1,5 @@
-// The keys and defaults that torchtitan v0.2.2 documents, listed by hand of its reference. Used by
-// the tests of the core's schema and of what the shipped plugins declare.
+// The keys and defaults that torchtitan v0.2.2 documents, listed by hand from its reference. Used
+// by the tests of the core's schema and of the options that the shipped plugins declare.
 #pragma once
 
 namespace titan::core {
@@ -146,7 +146,7 @@ inline constexpr ReferenceDefault kReferencePluginDefaults[] = {
     {"lr_scheduler.min_lr_factor", R"(0.0)"},
 };
 
-/// Keys that a job may give whether it chooses the plugin that acts on them or not.
+/// Keys that a job may set even when it does not choose the plugin that uses them.
 inline constexpr ReferenceDefault kReferenceUnchosenDefaults[] = {
     {"activation_checkpoint.selective_ac_option", R"("2")"},
     {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",

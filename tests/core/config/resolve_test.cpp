@@ -1,4 +1,5 @@
-// Precedence, components, flavors, the resolved configuration and its way through a file.
+// Resolution of a job: precedence, components, flavors, and writing and reading the resolved
+// configuration.
 #include "core/config/resolve.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ TEST(Resolve, OneMemberOfATableLeavesTheOthersOfTheFlavorAlone) {
   const std::string flavor = "flavor = \"long\"\n";
   const Value file = model_options(flavor + "rope_scaling.factor = 2\n").at("rope_scaling");
   EXPECT_EQ(file.at("factor"), Value(2.0));
-  EXPECT_EQ(file.at("low_freq_factor"), Value(4.0)) << "the flavor's";
+  EXPECT_EQ(file.at("low_freq_factor"), Value(4.0)) << "the flavor's value";
   const Value both = model_options(flavor + "rope_scaling.factor = 2\n",
                                    {"--model.rope_scaling.low_freq_factor", "3"})
                          .at("rope_scaling");
@@ -113,7 +114,7 @@ TEST(Resolve, UnusablePluginIsReportedWithItsOwnWords) {
   } catch (const ConfigError& error) {
     EXPECT_EQ(error.kind(), ErrorKind::plugin);
     EXPECT_NE(std::string(error.what()).find("it was built for torch 2.10.0"), std::string::npos);
-    EXPECT_EQ(error.diagnostics().count(Severity::error), 1) << "its options cannot be judged";
+    EXPECT_EQ(error.diagnostics().count(Severity::error), 1) << "its options cannot be checked";
   }
 }
 
@@ -171,7 +172,7 @@ TEST(Resolve, KeysOfAnUnchosenPluginAreCheckedAndHaveNoEffect) {
                      "selective_ac_option = \"op\"\nmemory_budget = 0.3\n[quantize.linear.mx]\n"
                      "filter_fqns = [\"output\"]\n[mx]\nrecipe_name = \"mxfp8_emulated\"\n");
   EXPECT_TRUE(messages(fine, Severity::error).empty());
-  EXPECT_EQ(messages(fine, Severity::warning),  // of the old name alone
+  EXPECT_EQ(messages(fine, Severity::warning),  // only about the old name
             std::vector<std::string>{"'mx.recipe_name' is an old name; use "
                                      "quantize.linear.mx.recipe_name = \"mxfp8_emulated\""});
   EXPECT_EQ(resolve_text(full + "selective_ac_option = \"op\"\n")
@@ -329,7 +330,7 @@ TEST(TomlWriter, WritesWhatIsNotSeenAsEscapesThatMeanTheSame) {
   const std::string hostile = "a\x1b\r\u009b\u202e\u200b\ufeff\U000e0041ü你👩‍🚀\\x41";
   const std::string toml = to_toml(Value::map({{"s", Value::map({{hostile, hostile}})}}));
   EXPECT_EQ(toml, printable_lines(toml)) << "nothing is left to escape";
-  EXPECT_NE(toml.find("ü你👩‍🚀"), std::string::npos) << "what can be seen stays";
+  EXPECT_NE(toml.find("ü你👩‍🚀"), std::string::npos) << "visible characters stay";
   Diagnostics diagnostics;
   const SettingList list = parse_toml("again.toml", toml, diagnostics).value();
   ASSERT_TRUE(diagnostics.can_start()) << diagnostics.report();

@@ -1,4 +1,4 @@
-// What a job needs for data sets of conversations; finetune_test.py sees the whole report.
+// What a job needs for data sets of conversations. finetune_test.py checks the whole report.
 #include "core/data/conversation_needs.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ JobConfig packing_config(Packing packing) {
   return config;
 }
 
-/// The report of what is missing; empty when nothing is.
+/// The report of missing components; empty when none is missing.
 std::string missing(const Dataset& dataset, const Tokenizer& tokenizer,
                     const ChatTemplate* chat_template, bool isolates, const JobConfig& config) {
   try {
@@ -73,7 +73,8 @@ TEST(ConversationNeeds, ChatsNeedATemplateAndATokenizerThatReadsWhatItWrites) {
       << report;
 }
 
-/// What is wrong between the data and a loss that compares answers, or none; empty: nothing.
+/// The conflict between the data and a loss that compares answers (or one that does not); empty
+/// when there is none.
 std::string wrong_with_loss(const Dataset& dataset, bool compares) {
   try {
     require_for_loss(needs_of(dataset, "answers"), compares, packing_config(Packing::best_fit));

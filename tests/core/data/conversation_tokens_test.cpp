@@ -1,5 +1,5 @@
-// What of a conversation is learned, on a template and a tokenizer written down by hand; the e2e
-// test finetune_test.py compares with transformers.
+// Which tokens of a conversation contribute to the loss, with a handwritten template and tokenizer.
+// finetune_test.py compares with transformers.
 #include "core/data/conversation_tokens.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TokenizedDocument tokens_of(const Conversation& conversation, SpecialTokens spec
   return document;
 }
 
-/// The tokens, those that are learned in brackets.
+/// The tokens as text. Brackets enclose those that contribute to the loss.
 std::string marked(const TokenizedDocument& document) {
   std::string text;
   bool is_in = false;
@@ -60,7 +60,7 @@ TEST(ConversationTokens, AnswersAndWhatEndsTheirTurnAreLearned) {
                                                               {"user", "?"},
                                                               {"assistant", "no"}})});
   EXPECT_EQ(marked(document), "<system|be>|<user|hi>|<assistant|[yes>]|<user|?>|<assistant|[no>]|");
-  EXPECT_EQ(document.num_bytes, 5) << "of the words, not of what frames them";
+  EXPECT_EQ(document.num_bytes, 5) << "of the text, not of its framing";
   EXPECT_EQ(document.starts, std::vector<int32_t>{0});
 }
 
@@ -80,7 +80,7 @@ TEST(ConversationTokens, AnAnswerOfWeightZeroIsReadOnly) {
 }
 
 TEST(ConversationTokens, ATokenThatIsPartlyAnswerIsLearned) {
-  // the line break of the frame and those of the answer are one token
+  // the line break of the template and those of the answer form one token
   EXPECT_EQ(marked(tokens_of({.chat = chat({{"user", "a\n"}, {"assistant", "\n\nb"}})})),
             "<user|a|>|<assistant[|||b>]|");
   EXPECT_EQ(marked(tokens_of({.prompt = "a\n", .completion = "\nb"})), "a[||b]");
@@ -97,7 +97,7 @@ TEST(ConversationTokens, ACompletionIsFramedAndLearnedWithItsEnd) {
   EXPECT_EQ(marked(tokens_of({.prompt = "", .completion = "ab"})), "a[b]")
       << "nothing predicts the first token";
   EXPECT_EQ(marked(tokens_of({.prompt = "<|im_end|>", .completion = "b"})), "<|im_end|>[b]")
-      << "what spells a special token is plain text";
+      << "the text of a special token is plain text";
 }
 
 TEST(ConversationTokens, SeveralConversationsAreSequencesOfOneDocument) {

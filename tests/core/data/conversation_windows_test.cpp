@@ -1,4 +1,5 @@
-// Conversations from a source to windows: what is left out, how they are packed, how a run goes on.
+// From conversations to sequences: which conversations are skipped, how they are packed, and how a
+// run resumes.
 #include <map>
 #include <numeric>
 
@@ -26,7 +27,7 @@ using Mask = std::vector<uint8_t>;
 const ChatMl kWindowTemplate;
 const ChatTokenizer kChatTokenizer({.bos = 1000, .eos = 1001});
 
-/// A packer of row 0 of 1 and what it reads from.
+/// A packer of row 0 of 1 and its sources.
 struct ChatRow {
   ChatRow(const Dataset& dataset, int64_t window, TooLong too_long = TooLong::error,
           bool once = true)
@@ -86,7 +87,7 @@ TEST(ConversationWindows, TextBesideConversationsKeepsItsTargets) {
   EXPECT_EQ(windows[0].tokens,
             (Tokens{1000, 'x', 'y', 1001, 1000, 'a', 'b', 1001, 1000, 'x', 'y', 1001}));
   EXPECT_EQ(windows[0].is_target, (Mask{1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(windows[0].num_targets, 3 + 2 + 3) << "the first of a text has nothing before it";
+  EXPECT_EQ(windows[0].num_targets, 3 + 2 + 3) << "the first token of a text has no context";
 }
 
 TEST(ConversationWindows, PairsAreNeitherPartedNorMixed) {
@@ -136,9 +137,9 @@ TEST(ConversationWindows, WhatIsTooLongIsLeftOutAndCounted) {
 }
 
 TEST(ConversationWindows, TruncationCutsTheEndOfOneButNeverOneOfTwo) {
-  const WrittenDataset dataset({completions({{"ab", "cdefgh"}}),            // its end
-                                completions({{"abcdefgh", "i"}}),           // all that is learned
-                                completions({{"ab", "c"}, {"ab", "d"}})});  // 10 tokens
+  const WrittenDataset dataset({completions({{"ab", "cdefgh"}}),            // cut at its end
+                                completions({{"abcdefgh", "i"}}),           // nothing left to learn
+                                completions({{"ab", "c"}, {"ab", "d"}})});  // 10 tokens: skipped
   ChatRow row(dataset, 8, TooLong::truncate);
   const std::vector<Window> windows = row.all();
   ASSERT_EQ(windows.size(), 1u);

@@ -1,4 +1,4 @@
-// A chat template and a tokenizer of bytes and special tokens, written down by hand, for tests of
+// A handwritten chat template, and a tokenizer of bytes and special tokens, for tests of
 // conversations.
 #pragma once
 
@@ -17,9 +17,11 @@
 
 namespace titan::testing {
 
-/// ChatML: each message as <|im_start|>role\ncontent<|im_end|>\n. A conversation with "shortens"
-/// shows answers that are not the last as "...", as templates do that drop earlier reasoning; one
-/// with "greets" has the prompt end with other words than the answer begins with.
+/// ChatML: each message as <|im_start|>role
+/// content<|im_end|>
+/// . With "shortens", answers except the last become "...", as in templates that drop earlier
+/// reasoning. With "greets", the generation prompt ends with other words than the answer begins
+/// with.
 class ChatMl final : public ChatTemplate {
  public:
   std::string render(const Value& conversation, bool adds_generation_prompt) const override {
@@ -39,8 +41,8 @@ class ChatMl final : public ChatTemplate {
   }
 };
 
-/// A token per byte, but one for each run of line breaks (2000 + their number), as byte pairs join
-/// them; <|im_start|> = 1002, <|im_end|> = 1003.
+/// One token per byte, except one for each run of line breaks (2000 + their number), as byte pairs
+/// merge them; <|im_start|> = 1002, <|im_end|> = 1003.
 class ChatTokenizer final : public Tokenizer, public SpecialTokenText {
  public:
   static constexpr int32_t kStart = 1002, kEnd = 1003, kBreaks = 2000;
@@ -88,7 +90,7 @@ inline Value chat(const std::vector<std::pair<std::string, std::string>>& messag
   return Value::map({{"messages", Value(std::move(list))}});
 }
 
-/// Documents that are written down.
+/// Documents held in memory.
 class WrittenDataset final : public IndexedDataset {
  public:
   explicit WrittenDataset(std::vector<Document> documents) : documents_(std::move(documents)) {}
@@ -103,7 +105,7 @@ class WrittenDataset final : public IndexedDataset {
   std::vector<Document> documents_;
 };
 
-/// One of a prompt and its completion; of several pairs, several that belong together.
+/// One pair: a prompt with its completion. Several pairs: completions that are compared.
 inline Document completions(std::vector<std::pair<std::string, std::string>> pairs) {
   Document document;
   for (auto& [prompt, completion] : pairs)

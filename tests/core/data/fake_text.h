@@ -1,4 +1,5 @@
-// Data sets and a tokenizer whose tokens tell where they come from, for tests of the data path.
+// Data sets and a tokenizer whose tokens reveal their document and position, for tests of the data
+// path.
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,8 @@ inline Document numbered_document(int64_t d, int64_t length, int64_t base = 0) {
   return document;
 }
 
-/// Reads in any order, and counts. `fails_at`: that document throws; `hangs_at`: that one takes
-/// very long.
+/// Reads in any order and counts reads. Document `fails_at` throws; document `hangs_at` blocks
+/// until that is reset.
 class NumberedDataset final : public IndexedDataset {
  public:
   explicit NumberedDataset(std::vector<int64_t> lengths, int64_t fails_at = -1, int64_t base = 0)
@@ -49,10 +50,10 @@ class NumberedDataset final : public IndexedDataset {
   int64_t fails_at_, base_;
 };
 
-/// The same documents, in shards that are read from their start on.
+/// The same documents, in shards that are read sequentially.
 class ShardedDataset final : public StreamedDataset {
  public:
-  /// Each document takes `seconds`.
+  /// Reading a document takes `seconds`.
   ShardedDataset(std::vector<int64_t> lengths, std::vector<int64_t> shard_sizes, int64_t base = 0,
                  double seconds = 0)
       : lengths_(std::move(lengths)),

@@ -1,4 +1,4 @@
-// Data that are tokens need no tokenizer; text does.
+// Tokenized data need no tokenizer; text does.
 #include "core/data/no_tokenizer.h"
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ using titan::testing::NumberedDataset;
 using titan::testing::TextDataset;
 using Tokens = std::vector<int32_t>;
 
-/// A packer of row 0 of 1 and what it reads from.
+/// A packer of row 0 of 1 and its source.
 struct Row {
   Row(const Dataset& dataset, const Tokenizer& tokenizer, const PackingOptions& options)
       : access(access_source("a", dataset, 1, {.once = options.once})) {
@@ -110,7 +110,7 @@ TEST(Packer, ContinuesExactlyFromItsState) {
       for (int i = 0; i < steps; ++i) straight.next();
       Row resumed(dataset, tokenizer, options);
       const std::string saved = to_json(straight.packer->state());
-      EXPECT_LT(saved.size(), 200u) << "a few integers, whatever waits to be packed";
+      EXPECT_LT(saved.size(), 200u) << "a few integers, for any number of waiting documents";
       resumed.packer->restore(parse_json(saved));
       EXPECT_EQ(to_json(resumed.packer->state()), saved);
       for (int i = 0; i < 10; ++i) {
@@ -125,7 +125,7 @@ TEST(BestFitPacker, CutsOnlyDocumentsThatAreLongerThanAWindowAndPadsLittle) {
   const std::vector<int64_t> lengths = random_lengths(5000, 90, 11);
   const NumberedDataset dataset(lengths);
   Row row(dataset, tokenizer, {.packing = Packing::best_fit, .window = 65, .once = true});
-  std::map<int32_t, std::vector<int64_t>> pieces;  // of each document
+  std::map<int32_t, std::vector<int64_t>> pieces;  // sizes of the pieces of each document
   int64_t num_tokens = 0, num_places = 0;
   for (Window window; row.packer->next(window);) {
     num_tokens += window.num_tokens, num_places += 65;
@@ -147,7 +147,7 @@ TEST(BestFitPacker, CutsOnlyDocumentsThatAreLongerThanAWindowAndPadsLittle) {
 
 TEST(BestFitPacker, GivesNoWindowWithoutATarget) {
   const ByteTokenizer tokenizer;
-  const NumberedDataset dataset(std::vector<int64_t>(300, 66));  // a window, and one token
+  const NumberedDataset dataset(std::vector<int64_t>(300, 66));  // one token more than a window
   const auto windows_of = [&](bool labels_cross) {
     Row row(dataset, tokenizer,
             {.packing = Packing::best_fit,

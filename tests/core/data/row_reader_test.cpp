@@ -29,7 +29,7 @@ std::string error_of(RowReader& reader, int reads) {
   return "no error";
 }
 
-/// A row over several data sets, each with a weight.
+/// A row that reads several weighted data sets.
 struct Blend {
   Blend(std::vector<std::pair<const Dataset*, double>> sources, OrderOptions order = {},
         int64_t vocab_size = kVocab) {
@@ -47,7 +47,7 @@ struct Blend {
 };
 
 TEST(RowReader, TheRatioOfABlendHoldsInEveryPrefix) {
-  // equal lengths: the share of each source is off by less than one document at any time
+  // with equal lengths, the share of each source is always within one document of its weight
   const NumberedDataset a(std::vector<int64_t>(7, 10), -1, 1000),
       b(std::vector<int64_t>(50, 10), -1, 2000), c(std::vector<int64_t>(3, 10), -1, 3000);
   Blend blend({{&a, 0.6}, {&b, 0.3}, {&c, 0.1}});

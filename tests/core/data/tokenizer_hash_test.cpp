@@ -1,4 +1,4 @@
-// What tells tokenizers apart, also those whose ids have holes.
+// The hash that distinguishes tokenizers, also when their ids have gaps.
 #include "core/data/tokenizer_hash.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,8 @@
 namespace titan::core {
 namespace {
 
-/// Bytes are ids; beyond them only every second id has a token, and decoding another is an error.
+/// Ids below 256 are bytes. Above, only every second id has a token; decoding another id is an
+/// error.
 class HoleyTokenizer final : public Tokenizer {
  public:
   explicit HoleyTokenizer(int32_t first_used = 256) : first_used_(first_used) {}

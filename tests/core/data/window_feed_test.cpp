@@ -25,7 +25,7 @@ using Tokens = std::vector<int32_t>;
 
 const ByteTokenizer kTokenizer;
 
-/// Data sets, a batch and an order that were drawn by a seed.
+/// Data sets, a batch and an order, drawn at random from a seed.
 struct DrawnRun {
   std::vector<std::shared_ptr<Dataset>> datasets;
   std::vector<Source> sources;
@@ -69,7 +69,7 @@ DrawnRun draw(int seed) {
   return drawn;
 }
 
-/// One rank of a run. `saved`: the states that all ranks of the run before have written.
+/// One rank of a run. `saved`: the states that all ranks of the previous run wrote.
 std::unique_ptr<WindowFeed> make_feed(const DrawnRun& drawn, int64_t rank, int64_t num_ranks,
                                       int64_t num_rows, int64_t num_workers,
                                       const std::vector<FeedState>& saved = {}) {
@@ -96,8 +96,8 @@ std::vector<Tokens> windows_of(const DrawnRun& drawn, int64_t count) {
   return windows;
 }
 
-// The main promise: whatever the sources, the number of ranks, of threads and where a run was cut,
-// the tokens and their order are those of one rank that was never interrupted.
+// The main guarantee: for any sources, number of ranks, number of threads and interruptions, the
+// tokens and their order equal those of one uninterrupted rank.
 TEST(WindowFeed, EveryLayoutWorkerCountAndKillPointGivesTheUninterruptedOrder) {
   for (int seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -117,8 +117,8 @@ TEST(WindowFeed, EveryLayoutWorkerCountAndKillPointGivesTheUninterruptedOrder) {
         for (auto& rank : ranks)
           for (Window& window : rank->next_step()) seen.push_back(std::move(window.tokens));
       saved.clear();
-      for (auto& rank :
-           ranks)  // through text, as a checkpoint stores it; what was read ahead is lost
+      // through text, as a checkpoint stores it; windows read ahead are lost
+      for (auto& rank : ranks)
         saved.push_back(FeedState::from_value(parse_json(to_json(rank->state().to_value()))));
     }
     ASSERT_LE(seen.size(), expected.size());
@@ -153,7 +153,7 @@ TEST(WindowFeed, AnotherGlobalBatchSizeReadsOnWithoutLossOrRepetition) {
   }
 }
 
-// Programs before epochs were counted saved lanes without them.
+// Older versions saved worker states without epochs.
 TEST(WindowFeed, ReadsOnFromAStateWithoutEpochs) {
   for (int seed = 0; seed < 10; ++seed) {
     DrawnRun drawn = draw(seed);
@@ -169,8 +169,8 @@ TEST(WindowFeed, ReadsOnFromAStateWithoutEpochs) {
   }
 }
 
-/// What the comments of source_access.h and packer.h say, in the plainest way: document g of the
-/// endless epochs goes to stream g mod rows; each stream is cut into windows.
+/// The order documented in source_access.h and packer.h, written in the simplest way: document g of
+/// the endless epochs goes to stream g mod rows; each stream is cut into windows.
 std::vector<Tokens> plain_order(const std::vector<int64_t>& lengths, int64_t rows, int64_t window,
                                 int64_t count) {
   std::vector<Tokens> streams(static_cast<size_t>(rows));
@@ -194,7 +194,7 @@ std::vector<Tokens> plain_order(const std::vector<int64_t>& lengths, int64_t row
 TEST(WindowFeed, IndexedStreamedAndPlainOrderAreTheSame) {
   const std::vector<int64_t> lengths = {3, 9, 1, 4, 4, 12, 7, 2, 30, 5, 6};
   const NumberedDataset indexed(lengths);
-  const ShardedDataset dealt(lengths, {4, 0, 7});  // fewer shards than rows: dealt by document
+  const ShardedDataset dealt(lengths, {4, 0, 7});  // fewer shards than rows: round-robin
   for (const Dataset* dataset :
        {static_cast<const Dataset*>(&indexed), static_cast<const Dataset*>(&dealt)}) {
     DrawnRun drawn;
@@ -206,7 +206,7 @@ TEST(WindowFeed, IndexedStreamedAndPlainOrderAreTheSame) {
 }
 
 TEST(WindowFeed, RowsThatDriftApartReadOnByPassesOfTheirOwn) {
-  // every second document is long: the rows of the short ones run far ahead
+  // every second document is long, so the rows of the short documents run far ahead
   std::vector<int64_t> lengths;
   for (int d = 0; d < 2000; ++d) lengths.push_back(d % 2 ? 400 : 1);
   const ShardedDataset dataset(lengths, {2000});
@@ -258,7 +258,7 @@ TEST(WindowFeed, RefusesToGoOnWithOtherData) {
   EXPECT_THAT(error_with(other), HasSubstr("packs with best_fit"));
   other = drawn;
   other.options.packing.window = 5;
-  EXPECT_EQ(error_with(other), "no error") << "another sequence length cuts the same stream";
+  EXPECT_EQ(error_with(other), "no error") << "another sequence length splits the same stream";
 }
 
 TEST(WindowFeed, AnErrorComesAtTheStepItBelongsToAndStays) {
@@ -276,7 +276,7 @@ TEST(WindowFeed, AnErrorComesAtTheStepItBelongsToAndStays) {
 }
 
 TEST(WindowFeed, ASourceThatHangsIsAnErrorWithItsPlace) {
-  // never destroyed: the thread that hangs uses it until the program ends
+  // never destroyed: the hanging thread uses it until the program ends
   static NumberedDataset& dataset = *new NumberedDataset(std::vector<int64_t>(50, 20));
   dataset.hangs_at = 5;
   DrawnRun drawn;
@@ -300,11 +300,11 @@ TEST(WindowFeed, ASourceThatHangsIsAnErrorWithItsPlace) {
               HasSubstr("s: the data of this step: 0 of 1 rows are ready, reading numbered:5 of "
                         "source 'web'"));
   EXPECT_TRUE(feed->has_stalled());
-  feed.reset();  // does not wait for it
+  feed.reset();  // does not wait for the hanging thread
   dataset.hangs_at = -1;
 }
 
-// None of the rows takes long, all of them together do.
+// Each row is quick, but all rows together are slow.
 TEST(WindowFeed, AFirstStepThatTakesLongSaysWhatItDoes) {
   const ShardedDataset dataset(std::vector<int64_t>(40, 20), {20, 20}, 0, /*seconds=*/0.02);
   DrawnRun drawn;
@@ -324,7 +324,8 @@ TEST(WindowFeed, AFirstStepThatTakesLongSaysWhatItDoes) {
               HasSubstr("data.shuffle reads up to 20 documents of a row before it shuffles them"));
 }
 
-// What hides the reading behind the computing: by the count of documents, whatever either takes.
+// Prefetching hides reading behind computing: counted in documents, independent of the time that
+// either takes.
 TEST(WindowFeed, ReadsTheNextStepsWhileNobodyAsksForThem) {
   constexpr int64_t kAhead = 3, kSteps = 20;
   for (int64_t workers : {1, 2}) {
@@ -339,8 +340,7 @@ TEST(WindowFeed, ReadsTheNextStepsWhileNobodyAsksForThem) {
     const auto feed = make_feed(drawn, 0, 1, 1, workers);
     for (int64_t step = 1; step <= kSteps; ++step) {
       feed->next_step();
-      // a window needs most of a document of its own; whoever reads only when asked never gets
-      // there
+      // a window needs most of a document; a feed that reads only on request never gets that far
       const double end = monotonic_seconds() + 600;
       while (dataset.reads < step + kAhead - 1 && monotonic_seconds() < end)
         std::this_thread::yield();
@@ -361,7 +361,8 @@ TEST(WindowFeed, ReadsOnlyAsFarAheadAsAllowed) {
                    .packing = {.window = 10}};
   const auto feed = make_feed(drawn, 0, 1, 1, 2);
   for (int i = 0; i < 20; ++i) feed->next_step();
-  EXPECT_EQ(feed->state().streams[0].next, 20) << "the state is that of what was given out";
+  EXPECT_EQ(feed->state().streams[0].next, 20)
+      << "the state covers only the windows that were returned";
 }
 
 TEST(WindowFeed, EachRowEndsByItself) {
@@ -388,11 +389,11 @@ TEST(WindowFeed, EachRowEndsByItself) {
 TEST(OwnStreams, AreTheRowsOfTheRankUntilTheBatchChanges) {
   EXPECT_EQ(own_streams(8, 0, 8, 2, 2), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(own_streams(8, 0, 4, 1, 1), (std::vector<int64_t>{1, 5}))
-      << "half the batch: two in turn";
+      << "half the batch: two steps";
   EXPECT_EQ(own_streams(4, 0, 8, 2, 2), (std::vector<int64_t>{2, 3})) << "twice the batch";
   EXPECT_EQ(own_streams(4, 0, 6, 0, 1), (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(own_streams(4, 7, 6, 0, 1), (std::vector<int64_t>{1, 3}))
-      << "the run before ended at 7";
+      << "the previous run ended at 7";
   EXPECT_EQ(own_streams(4, 0, 5, 0, 1), (std::vector<int64_t>{0, 1, 2, 3}));
 }
 

@@ -16,7 +16,7 @@ constexpr MemoryUse kUses[] = {MemoryUse::temporary,   MemoryUse::parameters,
 
 class EstimateTest : public ::testing::Test {
  protected:
-  /// The debug recipe in fp32, with `arguments` over it.
+  /// The debug job in fp32, overridden by `arguments`.
   JobConfig job(int world_size, std::vector<std::string> arguments) {
     const std::filesystem::path before = std::filesystem::current_path();
     std::filesystem::current_path(TITAN_SOURCE_DIR);
@@ -103,7 +103,7 @@ TEST_F(EstimateTest, CutsOperationsAndStateOverRanks) {
   EXPECT_DOUBLE_EQ(cut.ranks[0].flops, one.ranks[0].flops / 4);
   const double share = static_cast<double>(cut.ranks[0].step.parameter_bytes) /
                        static_cast<double>(one.ranks[0].step.parameter_bytes);
-  EXPECT_NEAR(share, 0.25, 0.001);  // norms are cut over data ranks alone
+  EXPECT_NEAR(share, 0.25, 0.001);  // norms are sharded over data-parallel ranks only
   EXPECT_GT(cut.ranks[0].step.peak.bytes[MemoryUse::communication], 0);
 }
 
@@ -112,7 +112,7 @@ TEST_F(EstimateTest, RecomputationLowersThePeakAndIsCounted) {
   const RankEstimate again = simulate(1, {"--activation_checkpoint.mode", "full"}).ranks[0];
   EXPECT_EQ(kept.recomputed_flops, 0);
   EXPECT_LT(again.step.peak.bytes.total(), kept.peak.bytes.total());
-  EXPECT_GT(again.step.recomputed_flops, 0.2 * again.flops);  // a third, but for the head
+  EXPECT_GT(again.step.recomputed_flops, 0.2 * again.flops);  // a third, without the head
   EXPECT_LT(again.step.recomputed_flops, again.flops / 3);
 }
 
@@ -128,7 +128,8 @@ TEST_F(EstimateTest, CountsWorkspacesOfLibrariesForAGpuAlone) {
   EXPECT_EQ(cpu.peak_bytes(), cpu.step.peak.bytes.total());
 }
 
-/// All logits of a microbatch fit in a GPU's chunk, in addition to what all layers keep.
+/// All logits of a microbatch fit in a GPU's chunk, in addition to the activations kept by all
+/// layers.
 TEST_F(EstimateTest, AHeadOfAGpuHasLargerChunks) {
   const std::vector<std::string> longer = {"--training.seq_len", "4096"};
   std::vector<std::string> on_cpu = longer;
@@ -140,14 +141,14 @@ TEST_F(EstimateTest, AHeadOfAGpuHasLargerChunks) {
   EXPECT_EQ(simulate(1, on_cpu).ranks[0].step.peak.bytes.total(), cpu.peak.bytes.total());
 }
 
-/// Device memory of copies under way is what one block keeps, not all blocks.
+/// Copies in flight need the device memory of one block's activations, not of all blocks.
 TEST_F(EstimateTest, OffloadHoldsOneBlockWhateverTheirNumber) {
   const auto found = [&](const char* mode) {
     return simulate(1, {"--activation_checkpoint.mode", mode, "--training.seq_len", "2048"})
         .ranks[0];
   };
   const RankEstimate kept = found("none");
-  const int64_t blocks = kept.stages[0].activation_bytes;  // of six, and little else
+  const int64_t blocks = kept.stages[0].activation_bytes;  // of six blocks, and little else
   const int64_t offloaded = found("offload").peak_bytes();
   EXPECT_LT(offloaded, kept.peak_bytes() - blocks / 2);
   EXPECT_LT(offloaded, found("full").peak_bytes() + blocks / 6);

@@ -1,5 +1,5 @@
-// Hugging Face folders: which files are read, what config.json must say, whose names are whose, and
-// what is written beside the weights.
+// Hugging Face folders: which files are read, the required content of config.json, naming
+// conventions, and the files written along with the weights.
 #include "core/exchange/hf_folder.h"
 
 #include <gtest/gtest.h>
@@ -186,7 +186,7 @@ TEST(HfFolder, ListsEveryDifferenceThatChangesResults) {
                     "rope_type is \"default\" there and \"llama3\" here"));
 }
 
-/// Tensors of a model under the preferred names.
+/// Tensors of a model under their preferred names.
 std::vector<testing::Stored> weights_of(const Model& model, Naming naming) {
   ModelPart part(model.build());
   std::map<std::string, std::string> theirs;

@@ -1,4 +1,4 @@
-// Weights that a converter changes on their way out: which, to what, and with how much in memory.
+// Weights that a converter changes on export: which ones, their values, and the memory needed.
 #include "core/exchange/merged_weights.h"
 
 #include <map>
@@ -29,7 +29,8 @@ using testing::TestFolder;
 
 enum class Reach { own_layer, first_layer };
 
-/// Adds to the layers "a" and "b" a matrix "bonus" of the weight's shape; others get the sum.
+/// Adds a matrix "bonus" of the weight's shape to the layers "a" and "b". The exported weight is
+/// the sum.
 class Bonus final : public Converter, public ExportTransform {
  public:
   explicit Bonus(Reach reach) : reach_(reach) {}
@@ -91,7 +92,7 @@ class WeightsForOthers : public ::testing::Test {
   TensorIndex index_;
   const dist::Mesh mesh_;
   const std::unique_ptr<Device> device_ = make_meta_device();
-  const ModelPart* last_ = nullptr;  // that was built
+  const ModelPart* last_ = nullptr;  // the part that was built last
 };
 
 TEST_F(WeightsForOthers, AreKnownToChangeBeforeTheyAreRead) {
@@ -122,7 +123,7 @@ TEST_F(WeightsForOthers, NeedOneLayerAtATime) {
     for (const nn::Parameter* p : loaded->parameters())
       EXPECT_EQ(p->is_materialized(), p->name().starts_with(layer + ".")) << p->name();
     weights.exported(layer + ".weight");
-    EXPECT_EQ(last_, loaded);  // no second reading
+    EXPECT_EQ(last_, loaded);  // not loaded again
   }
 }
 

@@ -1,5 +1,5 @@
-// core/exchange/model_options.h: what of a checkpoint's model differs from this run's, by what the
-// built plugins say of themselves.
+// core/exchange/model_options.h: the differences between a checkpoint's model options and this
+// run's, using the declarations of the built plugins.
 #include "core/exchange/model_options.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Value tiny(std::initializer_list<Value::Member> changed = {}) {
   return options;
 }
 
-/// As resolve() leaves them: every option.
+/// As resolve() returns them, with every option.
 JobConfig job(const Value& options, const char* name = "llama3") {
   JobConfig config;
   config.model.name = name;
@@ -37,7 +37,7 @@ JobConfig job(const Value& options, const char* name = "llama3") {
   return config;
 }
 
-/// As a manifest holds it: options that are not set are left out.
+/// As a manifest holds them, without unset options.
 Value saved(const JobConfig& config) {
   Value model = Value::map({{"name", config.model.name}, {"hf_assets_path", "./assets"}});
   for (const auto& [name, value] : config.model_plugin.options.as_map())
@@ -78,7 +78,7 @@ TEST(ModelOptions, PassesWhatChangesNoResult) {
                                         {"head_dim", 8},
                                         {"rope_scaling", Value::map({{"low_freq_factor", 2.0}})}})
     EXPECT_EQ(differences(there, job(tiny({harmless}))), Lines()) << harmless.first;
-  // beside one that does, it is not named
+  // a harmless difference is not named next to a real one
   EXPECT_EQ(differences(there, job(tiny({{"depth_init", false}, {"norm_eps", 1e-6}}))),
             Lines{"model.norm_eps is 1e-05 there and 1e-06 here"});
 }
@@ -107,7 +107,8 @@ TEST(ModelOptions, ComparesConvertersThatChangeWhatWeightsMean) {
   JobConfig here = job(tiny());
   here.transforms = {{"converter", "lora", lora, {}}};
   Value there = saved(here);
-  EXPECT_EQ(differences(there, here), Lines()) << "weights without adapters start a run with some";
+  EXPECT_EQ(differences(there, here), Lines())
+      << "weights without adapters can start a run with adapters";
   there["converter"] = Value::map({{"lora", lora}});
   EXPECT_EQ(differences(there, here), Lines());
   here.transforms[0].options["targets"] = Value::list({"wv", "wq"});

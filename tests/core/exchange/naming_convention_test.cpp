@@ -1,5 +1,5 @@
-// core/exchange/naming_convention.h and weight_copies.h: whose weights files hold, and weights that
-// stand there under two names.
+// core/exchange/naming_convention.h and weight_copies.h: the naming convention of files of weights,
+// and weights that are stored under two names.
 #include "core/exchange/naming_convention.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::holds;
 using testing::TestFolder;
 using testing::write_stored;
 
-/// A file of Titan's own making.
+/// A file written by Titan.
 std::filesystem::path own_file(const TestFolder& folder) {
   const TensorIndex source =
       index_files({write_stored(folder, "source.safetensors", {{"w", at::randn({4, 2})}})});
@@ -69,7 +69,7 @@ TEST(Convention, IsAskedForWhereNothingTellsIt) {
 }
 
 TEST(Convention, OfFilesFromBeforeTheKeyIsKnownByTheirHashes) {
-  const TestFolder folder;  // write_stored adds hashes where a tensor is cut
+  const TestFolder folder;  // write_stored adds hashes to sharded tensors
   const TensorIndex index =
       index_files({write_stored(folder, "a.safetensors", {{"w", at::randn({4}), {0}}})});
   EXPECT_EQ(index.says_own, std::vector<bool>{true});
@@ -98,7 +98,7 @@ std::vector<testing::Stored> named_weights(const Model& model, Naming naming) {
   return weights;
 }
 
-/// What taking such weights throws; empty: nothing.
+/// The error when such weights are loaded; empty when there is none.
 std::string refusal(const Model& model, Naming naming,
                     const std::vector<testing::Stored>& weights) {
   const TestFolder folder;
@@ -123,7 +123,7 @@ TEST(TiedWeights, MayBeWrittenOutWhereTheyAreEqual) {
                                      {Naming::torchtitan, "output.weight"},
                                      {Naming::torchtitan, "lm_head.weight"}}) {
     auto weights = named_weights(*model, naming);
-    EXPECT_EQ(refusal(*model, naming, weights), "") << "the head need not be there";
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "the head may be missing";
     const std::string embedding = weights.front().name;
     weights.push_back({head, weights.front().tensor.clone()});
     EXPECT_EQ(refusal(*model, naming, weights), "") << head;
@@ -139,7 +139,7 @@ TEST(TiedWeights, MayBeWrittenOutWhereTheyAreEqual) {
                       std::string(head) + " is (32, 8), the model's is (32, 16)"));
     weights.back().tensor = weights.front().tensor;
     weights.erase(weights.begin());
-    EXPECT_EQ(refusal(*model, naming, weights), "") << "either of the two names is enough";
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "one of the two names is enough";
   }
 }
 

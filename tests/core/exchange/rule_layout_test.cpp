@@ -1,5 +1,5 @@
-// What name rules say in all: parts, alternatives, exports, and everything that is wrong with them
-// before a file is read. What the rules do to values is judged by ATen's own views.
+// Name rules as a whole: pieces, alternatives, exports, and all errors that are found before a file
+// is read. ATen's views judge the values.
 #include "core/exchange/rule_layout.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::string problems_of(const std::vector<Rule>& rules) {
   return error.what();
 }
 
-/// What a rectangle of `w` becomes of one source of values 0, 1, 2, ..., as a rank would read it.
+/// A rectangle of `w`, as a rank reads it from one source.
 at::Tensor rectangle(const Rule& rule, const nn::Slice& box, const at::Tensor& source) {
   const RuleLayout layout = layout_of({rule});
   const TensorPart& part = layout.alternatives.at(rule.ours).front().front();
@@ -63,12 +63,13 @@ TEST(NameRules, TakeRectanglesOfTransposedTensors) {
   const at::Tensor theirs = at::randn({4, 8, 6});
   EXPECT_TRUE(same_bytes(rectangle({"w", "t", 0, {}, {}, {0, 2, 1}}, kBox, theirs),
                          cut_to(theirs.transpose(1, 2), kBox)));
-  const at::Tensor turned = at::randn({8, 4, 6});  // dimension 0 of ours is 1 of theirs, 2 is 0
+  // dimensions 0, 1, 2 of w are dimensions 1, 2, 0 of the file's tensor
+  const at::Tensor turned = at::randn({8, 4, 6});
   EXPECT_TRUE(same_bytes(rectangle({"w", "t", 0, {}, {}, {1, 2, 0}}, kBox, turned),
                          cut_to(turned.permute({1, 2, 0}), kBox)));
 }
 
-/// Of rules that do not cover theirs, which only these tests have, the rest is padded by `v`.
+/// These rules do not cover the file's tensor, which happens only in tests; `v` covers the rest.
 TEST(NameRules, TakeRectanglesOfSplitAndInterleavedTensors) {
   const at::Tensor fused = at::randn({4, 8, 12});
   for (const auto& [first, second, expected] :
@@ -127,7 +128,7 @@ TEST(NameRules, PutStacksTogetherAndTakeThemApart) {
   ASSERT_EQ(alternatives.size(), 1u);
   EXPECT_EQ(alternatives.front().size(), 4u);
   EXPECT_EQ(layout.shapes.at("e.3"), (std::vector<int64_t>{6, 8}));
-  EXPECT_FALSE(overlap(alternatives.front()[3], kBox)) << "experts 1 and 2 are in the box";
+  EXPECT_FALSE(overlap(alternatives.front()[3], kBox)) << "experts 1 and 2 are in the slice";
   ASSERT_EQ(layout.exports.size(), 4u);
   const auto& [name, parts] = layout.exports[2];
   EXPECT_EQ(name, "e.2");
@@ -148,7 +149,7 @@ TEST(NameRules, ThatComeAfterACoveredParameterAreAlternatives) {
   ASSERT_EQ(alternatives.size(), 3u);
   EXPECT_EQ(alternatives[1].front().source, "all");
   EXPECT_EQ(alternatives[2].size(), 4u);
-  EXPECT_EQ(layout.exports.size(), 4u) << "of the first alone";
+  EXPECT_EQ(layout.exports.size(), 4u) << "only of the first";
 }
 
 TEST(NameRules, ThatLeaveElementsOutAreRefused) {
@@ -166,7 +167,7 @@ TEST(NameRules, ThatMeanAnElementTwiceAreRefused) {
   EXPECT_TRUE(holds(
       problems_of({{"q", "a", 0, {Cut::range(0, 0, 7)}}, {"q", "b", 0, {Cut::range(0, 6, 6)}}}),
       "the rules q (a) and q (b) both map element (6, 0) of q"));
-  // every second and every third row: first both at row 3
+  // every second and every third row meet first at row 3
   EXPECT_TRUE(holds(problems_of({{"q", "a", 0, {Cut::every(0, 2, 1)}},
                                  {"q", "b", 0, {Cut::every(0, 3, 0)}},
                                  {"q", "c", 0, {Cut::range(0, 2, 2)}}}),

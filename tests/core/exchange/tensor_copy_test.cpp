@@ -1,4 +1,5 @@
-// Tensors streamed from their pieces: judged by ATen's own copies, conversions and permutations.
+// Streams of tensors from their stored pieces, compared with ATen's copies, conversions and
+// permutations.
 #include "core/exchange/tensor_copy.h"
 
 #include <algorithm>
@@ -133,7 +134,7 @@ TEST(TensorCopy, TurnsPairsIntoHalvesAndBack) {
         .dtype = "F32", .order = RowOrder::halves_to_pairs, .num_heads = heads};
     EXPECT_EQ(stream(index, "pairs", to_halves).bytes, bytes_of(halves));
     EXPECT_EQ(stream(index, "halves", to_pairs).bytes, bytes_of(pairs));
-    // row by row, as the formula stands: theirs 2j + r is ours r * size / 2 + j
+    // row by row, by the formula: row 2j + r in pairs is row r * size / 2 + j in halves
     for (int64_t head = 0; head < heads; ++head)
       for (int64_t j = 0; j < size / 2; ++j)
         for (int64_t r = 0; r < 2; ++r)

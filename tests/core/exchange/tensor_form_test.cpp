@@ -1,4 +1,4 @@
-// Computed tensors take the form that stored ones with the same values take.
+// Computed tensors get the same form as stored tensors with the same values.
 #include "core/exchange/tensor_form.h"
 
 #include <cmath>
@@ -50,7 +50,7 @@ TEST(TensorForm, RefusesWhatTheTypeCannotHoldAndHeadsThatDoNotDivide) {
   const at::Tensor large = at::full({2, 2}, 70000.0);
   EXPECT_TRUE(holds(error_of([&] { in_form(large, {.dtype = "F16"}, "big"); }).what(),
                     "tensor big holds 70000, which F16 cannot hold; choose another dtype"));
-  in_form(at::full({2}, INFINITY), {.dtype = "F16"}, "x");  // an infinity stays one
+  in_form(at::full({2}, INFINITY), {.dtype = "F16"}, "x");  // an infinity remains infinite
   const TensorForm heads = {.dtype = "F32", .order = RowOrder::halves_to_pairs, .num_heads = 4};
   EXPECT_TRUE(holds(error_of([&] {
                       in_form(at::randn({12, 2}), heads, "odd");

@@ -1,4 +1,4 @@
-// Planned files of weights: what is planned, written, recognised and found damaged.
+// Files of weights: planning, writing, recognising finished files and detecting damage.
 #include "core/exchange/weight_file.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(WeightFile, FillsFilesUpToTheirLimit) {
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[0].name, "model-00001-of-00002.safetensors");
   EXPECT_EQ(two[0].tensors.size(), 2u);
-  EXPECT_EQ(plan(FileStyle::hugging_face, 10).size(), 3u);  // each larger than a file may be
+  EXPECT_EQ(plan(FileStyle::hugging_face, 10).size(), 3u);  // each exceeds a file's limit
   EXPECT_EQ(plan(FileStyle::hugging_face, 5000)[0].name, "model.safetensors");
   EXPECT_EQ(plan(FileStyle::checkpoint, 5000)[0].name, "weights-rank-00000.safetensors");
   EXPECT_EQ(plan(FileStyle::checkpoint)[1].name, "weights-rank-00000-02.safetensors");
@@ -125,7 +125,7 @@ TEST_F(WeightFile, ShowsDamageByTensor) {
   const PlannedFile file = plan(FileStyle::checkpoint, 5000)[0];
   write_weight_file(source_, file, out_);
   std::string content = folder_.read("out/" + file.name);
-  content[content.size() - 1] ^= 1;  // of our.c, the last by name
+  content[content.size() - 1] ^= 1;  // of our.c, the last tensor by name
   folder_.write("out/" + file.name, content);
   EXPECT_TRUE(holds(error_of([&] { read_back(file, out_); }).what(), "tensor our.c is damaged"));
   EXPECT_TRUE(holds(error_of([&] { compare_with_source(source_, file, out_); }).what(),

@@ -1,4 +1,4 @@
-// A rank that takes its state from another one goes on as that one does, bit by bit.
+// A rank that copies its state from another rank continues bitwise like that rank.
 #include "core/fault_tolerance/peer_state.h"
 
 #include <memory>
@@ -24,7 +24,7 @@ using dist::Group;
 using dist::MeshShape;
 using titan::testing::run_ranks;
 
-/// Three weights, one of them empty on this rank and one in a narrower type, under AdamW.
+/// Three weights under AdamW: one is empty on this rank, one has a narrower dtype.
 struct Replica {
   explicit Replica(uint64_t seed, std::vector<int64_t> shape = {5, 3}) {
     add("wide", std::move(shape), at::kFloat, seed);
@@ -70,7 +70,7 @@ struct Replica {
 
 void expect_equal(const std::vector<StateTensor>& a, const std::vector<StateTensor>& b) {
   ASSERT_EQ(a.size(), b.size());
-  ASSERT_EQ(a.size(), 3u + 3 * 3);  // AdamW keeps two moments and a count of each
+  ASSERT_EQ(a.size(), 3u + 3 * 3);  // AdamW keeps two moments and a step count of each
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].tensor.scalar_type(), b[i].tensor.scalar_type()) << a[i].name;
     EXPECT_TRUE(at::equal(a[i].tensor, b[i].tensor)) << a[i].name;
@@ -123,7 +123,7 @@ TEST(PeerState, WhatDiffersIsListedOnBothAndChangesNothing) {
   });
 }
 
-/// A backend that turns one bit of what it sends of "wide".
+/// A backend that flips one bit when it sends "wide".
 class Damaging final : public dist::Backend {
  public:
   explicit Damaging(const Group& group) : group_(group) {}
@@ -173,7 +173,7 @@ TEST(PeerState, ATensorThatArrivesDamagedIsNotTakenOver) {
         give_state(replica.state(), Value::map(), damaging, 1, c10::kCPU);
       else
         take_state(replica.state(), group, 0, c10::kCPU);
-      ADD_FAILURE() << "a bit has turned";
+      ADD_FAILURE() << "a bit was flipped";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::data);
       EXPECT_NE(e.message().find("'wide' arrived with another hash"), std::string::npos)
@@ -181,7 +181,7 @@ TEST(PeerState, ATensorThatArrivesDamagedIsNotTakenOver) {
       EXPECT_EQ(e.message().find("'narrow'"), std::string::npos) << e.message();
     }
     EXPECT_TRUE(at::equal(before, replica.parameters[0]->shard()));
-    if (group.rank() == 0)  // the same again, over a sound line
+    if (group.rank() == 0)  // the same again, without damage
       give_state(replica.state(), Value::map(), group, 1, c10::kCPU);
     else
       take_state(replica.state(), group, 0, c10::kCPU);

@@ -1,5 +1,5 @@
-// Times and activations where a paper's formula gives them. The referee holds many more shapes
-// against a longest path in exact fractions.
+// Times and activations of schedules, where a paper gives a formula. The referee compares many more
+// shapes with a longest path in exact fractions.
 
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST(PipelineAnalysis, APairStartsWhenBothCanAndTakesAsLongAsItsHalves) {
   const WrittenSchedule schedule("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n");
   const auto analysis = analyze(make_plan(schedule, "mine", {2, 2, 2}), {});
   const auto& actions = analysis.timeline[0];
-  EXPECT_EQ(actions[1].start, 4);  // 0F1 could from 1 on, but 1B0 ends at 4
+  EXPECT_EQ(actions[1].start, 4);  // 0F1 could start at 1, but 1B0 ends at 4
   EXPECT_EQ(actions[2].start, 5);
   EXPECT_EQ(actions[2].end, 7);
   EXPECT_EQ(actions[3].start, 8);

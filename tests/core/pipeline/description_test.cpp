@@ -1,5 +1,5 @@
-// titan describe pipeline_schedule NAME --ranks ...: what it prints, writes and refuses, through
-// the command's entry function and the built plugins.
+// `titan describe pipeline_schedule NAME --ranks ...`: its output, files and refusals, through the
+// command's entry function and the built plugins.
 #include "core/pipeline/description.h"
 
 #include <filesystem>
@@ -31,7 +31,7 @@ std::string describe(std::vector<std::string> words) {
   return ::testing::internal::GetCapturedStdout();
 }
 
-/// The message of a config Error, for which the program ends with the exit code 2.
+/// The message of the config Error for which the program exits with code 2.
 std::string command_refusal(const std::vector<std::string>& words) {
   const Error error = error_of([&] { describe(words); });
   EXPECT_EQ(error.kind(), ErrorKind::config) << error.message();

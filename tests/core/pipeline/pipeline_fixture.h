@@ -1,4 +1,4 @@
-// What the tests of pipelines share: every schedule by its name, shapes that each can run, and
+// Shared helpers of the pipeline tests: every schedule by name, shapes that each can run, and
 // tables written as text.
 #pragma once
 
@@ -24,7 +24,7 @@ struct NamedSchedule {
   std::shared_ptr<const PipelineSchedule> schedule;
 };
 
-/// Those that need no file.
+/// The schedules that need no file.
 inline std::vector<NamedSchedule> all_schedules() {
   namespace schedules = titan::pipeline_schedules;
   const PipelineScheduleContext context;
@@ -43,7 +43,7 @@ inline std::shared_ptr<const PipelineSchedule> schedule_named(const std::string&
   return nullptr;
 }
 
-/// A shape that the schedule runs, of at most 8 ranks.
+/// A shape that the schedule can run, of at most 8 ranks.
 inline PipelineShape random_shape(const PipelineSchedule& schedule, std::mt19937& random) {
   const auto between = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
@@ -55,7 +55,7 @@ inline PipelineShape random_shape(const PipelineSchedule& schedule, std::mt19937
   }
 }
 
-/// Follows a table that a test wrote, whatever the shape.
+/// A schedule that returns the table of a test for any shape.
 class WrittenSchedule final : public PipelineSchedule {
  public:
   explicit WrittenSchedule(PipelineTable table) : table_(std::move(table)) {}

@@ -1,4 +1,4 @@
-// make_plan(): tables that run, tables that do not, and what is sent.
+// make_plan(): valid tables, invalid tables, and the transfers.
 #include "core/pipeline/plan.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using titan::testing::error_of;
 using titan::testing::holds;
 
-/// The message for a table that a schedule gave; the shape is 2 ranks, 2 stages, 1 microbatch.
+/// The error of make_plan for a table; the shape is 2 ranks, 2 stages, 1 microbatch.
 std::string plan_refusal(const std::string& table, PipelineShape shape = {2, 2, 1}) {
   const Error error = error_of([&] { make_plan(WrittenSchedule(table), "mine", shape); });
   EXPECT_EQ(error.kind(), ErrorKind::plugin);
@@ -103,7 +103,7 @@ TEST(PipelinePlan, ShowsTheFirstTenProblems) {
 }
 
 TEST(PipelinePlan, SaysWhichRankWaitsForWhat) {
-  // each rank wants the other's second half first
+  // each rank needs the other's second half first
   EXPECT_EQ(plan_refusal("0F0,2F0,2B0,0B0\n3F0,1F0,1B0,3B0\n", {2, 4, 1}),
             "schedule 'mine' gives a table that cannot run 4 stages on 2 ranks with 1 "
             "microbatches:\n"
@@ -112,7 +112,7 @@ TEST(PipelinePlan, SaysWhichRankWaitsForWhat) {
 }
 
 TEST(PipelinePlan, APairStartsWhenBothCan) {
-  // the backward of the pair needs the pair's own forward
+  // the backward of the pair needs the forward of the same pair
   EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n(1F0;1B0)OVERLAP_F_B\n"),
                     "rank 1 waits for ever at 1F0 for 1F0 of rank 1"));
   PipelineTable table = {{{PipelineAction::Kind::forward, 0, 0, true}}};

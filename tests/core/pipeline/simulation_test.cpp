@@ -1,5 +1,5 @@
-// Plans under blocking transports, and damaged tables: a simulation of this file's own, which knows
-// nothing of the core's, says what must run and what must not.
+// Simulates plans under blocking transports, and damaged tables. The simulation is independent of
+// the core's and decides which plans can run.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,9 +19,9 @@ namespace {
 using Kind = PipelineAction::Kind;
 using Done = std::set<std::tuple<Kind, int, int>>;
 
-/// Whether all ranks reach their ends when a send blocks until the other rank receives it, and an
-/// action needs what its own rank has computed or received. A receive takes the send that the
-/// neighbour stands at, which must be the same transfer.
+/// Whether all ranks finish when a send blocks until the other rank receives it, and an action
+/// needs values that its own rank has computed or received. A receive matches the current send of
+/// the neighbour, which must be the same transfer.
 bool runs_with_rendezvous(const PipelinePlan& plan) {
   const int last_stage = plan.shape.num_stages - 1;
   const auto rank_of = [&](int stage) { return plan.rank_of_stage.at(static_cast<size_t>(stage)); };
@@ -62,7 +62,7 @@ bool runs_with_rendezvous(const PipelinePlan& plan) {
           break;
         case Kind::send_output:
         case Kind::send_grad:
-          break;  // leaves when the receiver stands at it
+          break;  // completes when the receiver reaches the matching receive
         case Kind::receive_input:
         case Kind::receive_grad: {
           const int sender_stage = stage + (action.kind == Kind::receive_input ? -1 : 1);
@@ -86,11 +86,11 @@ bool runs_with_rendezvous(const PipelinePlan& plan) {
   return true;
 }
 
-/// Whether every stage does everything once, each on a rank of its own choice, and all lists can be
-/// worked through when each action waits for what it needs. Works on sorted lists of what is there,
-/// and by running the table again and again until nothing changes.
+/// Whether every stage does everything exactly once on a single rank, and all lists can finish when
+/// each action waits for its inputs. Sorts the actions, then runs the table repeatedly until
+/// nothing changes.
 bool is_sound(const PipelineTable& table, const PipelineShape& shape) {
-  std::map<std::pair<int, int>, std::string> kinds;  // of each stage and microbatch
+  std::map<std::pair<int, int>, std::string> kinds;  // by stage and microbatch
   std::map<int, std::set<size_t>> ranks;
   for (size_t rank = 0; rank < table.size(); ++rank) {
     for (const PipelineAction& action : table[rank]) {
@@ -168,7 +168,7 @@ TEST(PipelineSimulation, EveryScheduleRunsRandomShapesOverBlockingTransports) {
 TEST(PipelineSimulation, TheSimulationSeesALockup) {
   PipelinePlan plan = make_plan(*schedule_named("1F1B"), "1F1B", {2, 2, 2});
   ASSERT_TRUE(runs_with_rendezvous(plan));
-  // the last rank asks for the second input before it has given the first gradient
+  // the last rank waits for the second input before it has sent the first gradient
   auto& list = plan.actions[1];
   const auto receive =
       std::find(list.begin(), list.end(), PipelineAction{Kind::receive_input, 1, 1});
@@ -179,7 +179,7 @@ TEST(PipelineSimulation, TheSimulationSeesALockup) {
   EXPECT_FALSE(runs_with_rendezvous(plan));
 }
 
-/// One random change; false when it left the table as it was.
+/// Makes one random change. False when the table stayed the same.
 bool damage(PipelineTable& table, const PipelineShape& shape, std::mt19937& random) {
   const PipelineTable before = table;
   const auto below = [&](size_t count) {
@@ -218,7 +218,7 @@ bool damage(PipelineTable& table, const PipelineShape& shape, std::mt19937& rand
     default:
       if (at + 1 < list.size()) std::swap(list[at], list[at + 1]);
   }
-  // pairs have rules of their own, which other tests hold
+  // pairs have their own rules, which other tests check
   for (auto& each : table)
     for (PipelineAction& action : each) action.overlaps_next = false;
   return table != before;

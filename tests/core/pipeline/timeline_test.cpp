@@ -1,4 +1,4 @@
-// Timelines as text and as SVG.
+// Timelines of schedules as text and as SVG.
 #include "core/pipeline/timeline.h"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ TEST(PipelineTimeline, WrapsBetweenColumns) {
     EXPECT_LE(line.size(), 80u);
     if (line.starts_with("rank 0")) ++num_rows;
   }
-  EXPECT_EQ(num_rows, 8);  // 14 units of 5 characters to a line, 99 in all
-  // nothing is lost where blocks meet
+  EXPECT_EQ(num_rows, 8);  // 14 units of 5 characters per line, 99 units in all
+  // nothing is lost at the borders of blocks
   for (const char* cell : {"0F0", "0F15", "7W15", "0W15"}) EXPECT_TRUE(holds(text, cell));
 }
 

@@ -1,4 +1,4 @@
-// Finding plugin files without opening them.
+// The catalog finds plugin files without opening them.
 #include "core/plugin/catalog.h"
 
 #include <dlfcn.h>
@@ -69,7 +69,7 @@ TEST(Catalog, KnowsWhatABuildTreeCanBuild) {
         "sound lr_scheduler:Ramp model:toy\n"
         "momentum optimizer:acme/momentum optimizer:acme/nesterov\n");
   const Catalog catalog({folder.path()});
-  EXPECT_EQ(catalog.providers("model", "toy").size(), 1u);  // the file is there: its row is nothing
+  EXPECT_EQ(catalog.providers("model", "toy").size(), 1u);  // the file overrides its row
   EXPECT_EQ(catalog.names("optimizer"),
             (std::vector<std::string>{"acme/momentum", "acme/nesterov"}));
   ASSERT_EQ(catalog.providers("optimizer", "acme/nesterov").size(), 1u);

@@ -42,8 +42,8 @@ TEST(Compatibility, JudgesEachFieldByItsRule) {
   EXPECT_FALSE(fits({{"torch", "2.10.0"}}));
   EXPECT_TRUE(fits({{"torch", "2.11.0+cpu"}}));
   EXPECT_TRUE(fits({{"torch", "none"}, {"sdk_abi", "0123456789abcdef"}}));
-  EXPECT_FALSE(fits({{"torch", "none"}})) << "the hash of what sees torch";
-  EXPECT_FALSE(fits({{"sdk_abi", "0123456789abcdef"}})) << "the hash of what sees none";
+  EXPECT_FALSE(fits({{"torch", "none"}})) << "the hash of the headers with torch";
+  EXPECT_FALSE(fits({{"sdk_abi", "0123456789abcdef"}})) << "the hash of the headers without torch";
   EXPECT_FALSE(fits({{"sdk_abi", "5d41402abc4b2a77"}}));
   EXPECT_TRUE(fits({{"sdk", "0.2.0"}}));
   EXPECT_FALSE(fits({{"cuda", "12.8"}}));
@@ -67,7 +67,8 @@ TEST(Compatibility, ComparesTheOptionalHeadersThatAPluginIncludes) {
     return made;
   };
   const Manifest host = with("hf_config:aa hf_exchange:bb", {});
-  EXPECT_TRUE(is_compatible(differences(manifest(), host))) << "built before there were any";
+  EXPECT_TRUE(is_compatible(differences(manifest(), host)))
+      << "built before optional headers existed";
   EXPECT_TRUE(is_compatible(differences(with("hf_config:00", {}), host))) << "does not include it";
   EXPECT_TRUE(is_compatible(differences(with("hf_exchange:bb", {"hf_exchange"}), host)));
   const auto changed =
@@ -75,7 +76,7 @@ TEST(Compatibility, ComparesTheOptionalHeadersThatAPluginIncludes) {
   EXPECT_EQ(summary(changed), "titan/hf_config.h 00 instead of aa");
   EXPECT_EQ(summary(differences(with("later:cc", {"later"}), host)),
             "titan/later.h cc instead of none");
-  EXPECT_FALSE(is_compatible(differences(with("", {"later"}), host))) << "in no list at all";
+  EXPECT_FALSE(is_compatible(differences(with("", {"later"}), host))) << "in no list";
 }
 
 TEST(Compatibility, APluginWithTorchDoesNotFitAProgramWithAnother) {

@@ -15,7 +15,7 @@ struct Outcome {
   std::string error;
 };
 
-/// What a command gives when the fixture's sound plugins are searched first.
+/// The output of a command that searches the fixture's sound plugins first.
 Outcome run(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
   Outcome outcome;
   ::testing::internal::CaptureStdout();

@@ -1,4 +1,4 @@
-// The ELF reader on whole, cut and corrupted files.
+// The ELF reader on whole, truncated and corrupted files.
 #include "core/plugin/elf_file.h"
 
 #include <elf.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What `command` prints.
+/// The output of `command`.
 std::string printed_by(const std::string& command) {
   std::string text;
   std::FILE* pipe = ::popen(command.c_str(), "r");
@@ -28,7 +28,7 @@ std::string printed_by(const std::string& command) {
   return text;
 }
 
-/// Reads everything there is to read; the only exception that may come is a plugin Error.
+/// Reads everything in the file. The only exception allowed is a plugin Error.
 void read_all(const fs::path& file) {
   try {
     const ElfFile elf(file);
@@ -115,7 +115,7 @@ TEST(ElfFile, NamesAFileWithoutReadPermission) {
   fs::copy_file(plugin_file("sound"), file);
   fs::permissions(file, fs::perms::none);
   fs::permissions(folder.path(), fs::perms::all);
-  // root may read everything: the reading is done by a child that is somebody else
+  // root may read everything, so a child process under another user reads the file
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
@@ -136,8 +136,8 @@ TEST(ElfFile, SaysThatATruncatedFileIsCutShort) {
   TemporaryFolder folder;
   const fs::path file = folder.path() / "cut.plugin.so";
   fs::copy_file(plugin_file("sound"), file);
-  // from long to short: an error at every length, never a crash and never half a manifest; the
-  // section table, without which nothing is found, stands at the end
+  // from long to short: an error at every length, never a crash or half a manifest; the section
+  // table, which the reader needs, is at the end
   for (size_t size = fs::file_size(file); size-- > 0; size -= size > 2048 ? 508 : 0) {
     fs::resize_file(file, size);
     EXPECT_THROW(read_manifest(file), Error) << size;

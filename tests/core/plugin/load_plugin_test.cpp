@@ -1,4 +1,4 @@
-// Opening and registering real plugin files, sound ones and ones that are wrong in one way each.
+// Opens and registers real plugin files: sound ones, and ones with one defect each.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -85,8 +85,8 @@ TEST(LoadPlugin, ExplainsWhatTheLoaderMisses) {
   expect_golden("plugin_missing_library", load_error(plugin_file("missing_library")));
 }
 
-/// The report on a plugin in a process that has a LibTorch already; a child's, so that this process
-/// stays as it is.
+/// The error of loading a plugin into a process that already has a LibTorch. Runs in a child, so
+/// that this process is not changed.
 std::string report_beside_own_torch(const std::string& name) {
   return run_in_child(
              "the child failed",

@@ -1,4 +1,4 @@
-// The manifest's text: what is read and what is refused.
+// The text of plugin manifests: accepted and refused forms.
 #include "core/plugin/manifest.h"
 
 #include <fstream>
@@ -38,7 +38,7 @@ std::string with(const std::string& key, const std::string& text) {
   return joined(fields);
 }
 
-// what version 0.1 wrote is read for ever
+// the format of version 0.1 stays readable forever
 TEST(Manifest, OfVersion0_1IsRead) {
   std::ifstream file(TITAN_TEST_SOURCE_DIR "/assets/v0.1/adamw.manifest", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -1,4 +1,4 @@
-// Trying plugins in a child process: whatever happens there is a report here.
+// Checks plugins in a child process: any failure there becomes a report here.
 #include "core/plugin/plugin_check.h"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// What the tests of the plugin host share: where the built plugins lie, temporary folders, golden
-// texts.
+// Shared helpers of the tests of plugin loading: places of the built plugins, temporary folders,
+// golden texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ inline void write(const std::filesystem::path& file, std::string_view text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-/// A folder of its own, gone at the end of the test.
+/// A new folder, removed at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -64,8 +64,8 @@ inline std::string replaced(std::string text, const std::string& from, const std
   return text;
 }
 
-/// Compares what a user would see with tests/golden/errors/<name>.txt. Folders and the hash of the
-/// sdk's headers are replaced by placeholders.
+/// Compares a message to users with tests/golden/errors/<name>.txt. Placeholders replace folders
+/// and the hash of the sdk's headers.
 inline void expect_golden(const std::string& name, const std::string& message,
                           const std::filesystem::path& folder = {}) {
   std::string text = "error: " + message + "\n";
@@ -77,8 +77,8 @@ inline void expect_golden(const std::string& name, const std::string& message,
   testing::expect_golden_text("errors/" + name + ".txt", text);
 }
 
-/// The text of the plugin Error that `action` throws; a test failure when it throws none or another
-/// kind.
+/// The text of the plugin Error that `action` throws. The test fails when it throws no error or one
+/// of another kind.
 template <class Action>
 std::string plugin_error(Action&& action) {
   try {
@@ -91,7 +91,7 @@ std::string plugin_error(Action&& action) {
   return "";
 }
 
-/// The text of the error that loading the plugin file gives.
+/// The text of the error when the plugin file is loaded.
 inline std::string load_error(const std::filesystem::path& file) {
   return plugin_error([&] { load_plugin(file, read_manifest(file)); });
 }

@@ -1,4 +1,4 @@
-// Components by name: found, refused, made.
+// Components by name: lookup, refusal and creation.
 #include "core/plugin/registry.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 namespace titan::core {
 namespace {
 
-/// A catalog of some folders of tests/bad_plugins and a registry on it.
+/// A catalog of some folders of tests/bad_plugins, and a registry that uses it.
 struct Host {
   explicit Host(std::vector<std::filesystem::path> folders)
       : catalog(std::move(folders)), registry(catalog) {}
@@ -31,7 +31,7 @@ TEST(Registry, OpensTheOnePluginThatProvidesTheName) {
     EXPECT_EQ(::dlopen((plugin_folder("twins") / (std::string(other) + ".plugin.so")).c_str(),
                        RTLD_NOLOAD | RTLD_NOW),
               nullptr)
-        << other << " was opened though nothing of it was asked for";
+        << other << " was opened although the job does not use it";
 }
 
 TEST(Registry, MakesComponentsFromCheckedOptions) {

@@ -72,7 +72,7 @@ TEST(HostList, NamesVariableAndValueOfWhatItRefuses) {
   for (const char* list : {"", ",a", "a,", "a,,b"})
     EXPECT_THAT(refused_hosts(list), HasSubstr("empty name")) << list;
   EXPECT_THAT(refused_hosts("a b"), HasSubstr("blank"));
-  EXPECT_LT(refused_hosts(std::string(100000, '[')).size(), 400u) << "a long value is cut";
+  EXPECT_LT(refused_hosts(std::string(100000, '[')).size(), 400u) << "a long value is truncated";
 }
 
 TEST(TasksPerNode, ExpandsRepetitions) {

@@ -51,7 +51,7 @@ const Variables kTorchrun = {{"RANK", "1"},
                              {"TORCHELASTIC_RUN_ID", "5b6c"},
                              {"TORCHELASTIC_RESTART_COUNT", "0"}};
 
-/// Task 5 of seven on three nodes, the second of the middle one.
+/// Task 5 of seven on three nodes, the second task of the middle node.
 const Variables kSlurm = {{"SLURM_PROCID", "5"},
                           {"SLURM_STEP_NUM_TASKS", "7"},
                           {"SLURM_NTASKS", "7"},
@@ -86,7 +86,7 @@ TEST(LaunchEnv, ReadsTheProcessUnlessToldOtherwise) {
   const LaunchEnv launch = detect_launch();
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"}) ::unsetenv(name);
   EXPECT_EQ(launch.launcher, "environment");
-  EXPECT_EQ(launch.master_port, 0) << "one rank meets nobody";
+  EXPECT_EQ(launch.master_port, 0) << "one rank needs no rendezvous";
 }
 
 TEST(LaunchEnv, ReadsTheVariablesOfTorchrun) {
@@ -116,7 +116,7 @@ TEST(LaunchEnv, KnowsTitansOwnLauncher) {
                                    {"TITAN_LAUNCHER", "titan"},
                                    {"TORCHELASTIC_RESTART_COUNT", "2"}});
   EXPECT_EQ(launch.launcher, "titan launch");
-  EXPECT_EQ(launch.local_world_size, 2) << "all ranks are behind the loopback";
+  EXPECT_EQ(launch.local_world_size, 2) << "all ranks use the loopback";
   EXPECT_EQ(launch.restart_count, 2);
   EXPECT_THAT(describe(launch), HasSubstr(", restart 2; store at [::1]:29500 hosted by rank 0"));
 }
@@ -186,9 +186,9 @@ TEST(LaunchEnv, TakesTheUsersMeetingPlaceUnderSlurm) {
 
 TEST(LaunchEnv, CountsTheTasksOfANodeFromWhatSlurmSays) {
   EXPECT_EQ(detect(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2,4,1"}})).local_world_size, 4);
-  // a list of the whole job says nothing about the step
+  // a list for the whole job says nothing about this step
   const Variables whole_job = with(kSlurm, {{"SLURM_TASKS_PER_NODE", "4(x9)"}});
-  EXPECT_EQ(detect(whole_job).local_world_size, 3) << "no less than its own local rank + 1";
+  EXPECT_EQ(detect(whole_job).local_world_size, 3) << "at least its own local rank + 1";
   EXPECT_EQ(detect(with(whole_job, {{"SLURM_NTASKS_PER_NODE", "5"}})).local_world_size, 5);
 }
 
@@ -293,7 +293,7 @@ TEST(LaunchEnv, ReadsTheOtherLaunchersOfMpi) {
 }
 
 TEST(LaunchEnv, LeavesASlurmTaskToTheMpiexecInsideIt) {
-  // Slurm started one proxy per node, the proxy started the ranks
+  // Slurm started one proxy per node; the proxy started the ranks
   const LaunchEnv launch = detect({{"SLURM_PROCID", "1"},
                                    {"SLURM_STEP_NUM_TASKS", "2"},
                                    {"SLURM_LOCALID", "0"},

@@ -1,5 +1,5 @@
-// What a step measured becomes the scalars of torchtitan v0.2.2: judged by a clock of the test's
-// own, by the definitions of the tags, and on ranks that lost differently much.
+// Measurements of a step become torchtitan v0.2.2's scalars. Compared with the test's own clock and
+// the definitions of the tags, also on ranks that lost different amounts of time.
 #include "core/train/metrics.h"
 
 #include <map>
@@ -22,7 +22,7 @@ namespace {
 
 using LoggedSteps = std::map<int64_t, std::map<std::string, double>>;
 
-/// Keeps what is logged in what the test owns.
+/// Stores the scalars in a map that the test owns.
 class KeepingLogger final : public Logger {
  public:
   explicit KeepingLogger(LoggedSteps& steps) : steps_(steps) {}
@@ -46,14 +46,14 @@ StepBatches two_microbatches() {
           .num_tokens = kTokensPerStep};
 }
 
-/// Something that takes its time, which is the least that the clock may show.
+/// Work that takes at least `seconds`.
 void spend(double seconds) {
   const double begin = monotonic_seconds();
   while (monotonic_seconds() - begin < seconds) {
   }
 }
 
-/// Metrics of one rank of `mesh`, with everything they log.
+/// Metrics of one rank of `mesh`, with all scalars that they log.
 struct Measured {
   Measured(const MetricsOptions& options, const dist::Mesh& mesh)
       : before(monotonic_seconds()),
@@ -159,7 +159,7 @@ TEST(Metrics, TheTimeOfAStepIsTheSumOfItsParts) {
   }
 }
 
-/// A device whose allocator keeps memory.
+/// A device whose allocator caches memory.
 class CachingDevice final : public Device {
  public:
   c10::Device device() const override { return c10::kCPU; }
@@ -214,7 +214,7 @@ TEST(Metrics, TokensAreCountedAsReadAndAsLearned) {
   EXPECT_EQ(run.logged.at(1).at("n_tokens_learned"), 300);
 }
 
-// Rows that are filled up, and ranks with rows of other lengths.
+// Padded rows, and ranks with rows of different lengths.
 TEST(StepTokens, AreThoseOfAllRanksWithoutPadding) {
   testing::run_ranks({.dp_replicate = 2, .dp_shard = 2, .tp = 2}, [](const dist::Mesh& mesh) {
     StepBatches batches = two_microbatches();
@@ -228,8 +228,8 @@ TEST(StepTokens, AreThoseOfAllRanksWithoutPadding) {
   });
 }
 
-// Each data-parallel rank has its own mean loss and its own number of valid tokens; ranks of a row
-// of cp hold uneven parts of its sum.
+// Each data-parallel rank has its own mean loss and number of valid tokens. Ranks of one cp group
+// hold uneven parts of its sum.
 TEST(Metrics, LossesAreTheMeanOverAllTokensAndTheLargestOfTheRanks) {
   const double means[] = {2.0, 7.0, 3.0, 5.0};
   const int64_t valid[] = {100, 20, 50, 230};
@@ -249,7 +249,8 @@ TEST(Metrics, LossesAreTheMeanOverAllTokensAndTheLargestOfTheRanks) {
   });
 }
 
-// Ranks of tensor parallelism and stages hold parts of the sum; one stage has no such layer.
+// Ranks of tensor parallelism and pipeline stages hold parts of the sum. One stage has no such
+// layer.
 TEST(Metrics, AuxiliaryLossesAreSummedOverAllRanks) {
   testing::run_ranks({.pp = 2, .dp_shard = 2}, [&](const dist::Mesh& mesh) {
     Measured run({.log_freq = 1}, mesh);

@@ -1,6 +1,6 @@
-// What the shipped plugins declare, through the plugins themselves: tests of the configuration use
-// schemas of their own. Every default against a golden file, those that torchtitan v0.2.2 documents
-// against its reference.
+// The options that the shipped plugins declare, from the plugins themselves; tests of the
+// configuration use their own schemas. Compares every default with a golden file, and those that
+// torchtitan v0.2.2 documents with its reference.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -23,11 +23,11 @@ class ShippedDefaults : public ::testing::Test {
  protected:
   void SetUp() override {
     previous_ = std::filesystem::current_path();
-    std::filesystem::current_path(TITAN_SOURCE_DIR);  // where the default paths lead from
+    std::filesystem::current_path(TITAN_SOURCE_DIR);  // default paths are relative to this folder
   }
   void TearDown() override { std::filesystem::current_path(previous_); }
 
-  /// A line for each option of the component.
+  /// One line per option of the component.
   std::string defaults_of(const std::string& kind, const std::string& name) {
     std::string lines;
     for (const Option& option : registry_.component(kind, name).schema.options)
@@ -44,7 +44,7 @@ class ShippedDefaults : public ::testing::Test {
   std::filesystem::path previous_;
 };
 
-/// The value at a dotted key of nested maps; null where there is none.
+/// The value at a dotted key of nested maps; null when there is none.
 Value value_at(const Value& sections, const std::string& key) {
   const Value* at = &sections;
   for (const std::string& part : split_dotted(key)) {
@@ -57,9 +57,9 @@ Value value_at(const Value& sections, const std::string& key) {
 TEST_F(ShippedDefaults, OfEveryComponentAreTheWrittenOnes) {
   std::string found;
   for (const std::string& kind : plugin_kinds()) {
-    if (kind == "flavor") continue;  // their values have tests of their own
+    if (kind == "flavor") continue;  // other tests check their values
     for (const std::string& name : catalog_.names(kind)) {
-      // may be absent, or lack libraries that it needs
+      // these plugins may be missing, or lack libraries
       if (name == "parquet" || name == "cuda") continue;
       found += defaults_of(kind, name);
     }
@@ -73,7 +73,7 @@ TEST_F(ShippedDefaults, OfEveryComponentAreTheWrittenOnes) {
 TEST_F(ShippedDefaults, MakeAJobThatSaysNothingTheReferences) {
   const JobConfig config = resolve(read_sources("empty.toml", "", {}), lookup_).config;
   const auto expect_equal = [&](const ReferenceDefault& row) {
-    // on a CPU the default of bfloat16 is taken only where it is written
+    // on a CPU, bfloat16 applies only when the job sets it
     const bool is_replaced = std::string_view(row.key) == "training.mixed_precision_param";
     EXPECT_EQ(value_at(config.resolved, row.key),
               is_replaced ? Value("float32") : parse_json(row.default_json))
@@ -83,7 +83,7 @@ TEST_F(ShippedDefaults, MakeAJobThatSaysNothingTheReferences) {
   for (const ReferenceDefault& row : kReferencePluginDefaults) expect_equal(row);
 }
 
-/// The row of the core that leaves a key to a plugin; null when there is none.
+/// The core's row that leaves a key to a plugin; null when there is none.
 const PluginKey* plugin_key(const std::string& key) {
   for (const PluginKey& row : kPluginKeys) {
     const std::string section = std::string(row.section) + ".";
@@ -123,7 +123,7 @@ TEST_F(ShippedDefaults, WordsOfQuantizationAreTheReferences) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(words("quantize.linear.float8", "recipe_name"),
             (Words{"tensorwise", "rowwise", "rowwise_with_gw_hp"}));
-  // v0.2.2 takes any; the last is Titan's
+  // v0.2.2 accepts any name; the last one is Titan's
   EXPECT_EQ(
       words("quantize.linear.mx", "recipe_name"),
       (Words{"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated", "mxfp8_emulated_rceil"}));

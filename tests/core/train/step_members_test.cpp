@@ -1,5 +1,5 @@
-// The trainer's own members in one step: what is updated and counted, and that a step which is not
-// committed leaves no trace.
+// The trainer's own members in one step: updates and counts, and that a step without a commit
+// leaves no trace.
 #include "core/train/step_members.h"
 
 #include <cmath>
@@ -52,7 +52,7 @@ class CountingWork final : public AfterOptimizerStep {
   int count = 0;
 };
 
-/// A run of the trainer's own members, with gradients that are given.
+/// A run of the trainer's own members, with gradients from the test.
 class StepMembersTest : public ::testing::Test {
  protected:
   struct Simulated {
@@ -87,7 +87,7 @@ class StepMembersTest : public ::testing::Test {
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 };
 
-/// Judges as it is told, one verdict for each attempt, then commits.
+/// Returns the verdicts that the test sets, one for each attempt, then commits.
 class Repeats final : public StepMember {
  public:
   explicit Repeats(std::vector<Verdict> verdicts) : verdicts_(std::move(verdicts)) {}
@@ -125,7 +125,7 @@ TEST_F(StepMembersTest, ARepeatedStepLeavesNoTrace) {
   }
 }
 
-/// A plugin that changes what is saved when a step counts.
+/// A plugin whose saved state changes at each commit.
 class ChangesAtTheEnd final : public StepMember {
  public:
   explicit ChangesAtTheEnd(std::string& told) : told_(told) {}
@@ -155,7 +155,7 @@ TEST_F(StepMembersTest, AnOverflowSkipsTheUpdateButTheStepCounts) {
   EXPECT_EQ(simulated.run.state.tokens_seen, 12);
   EXPECT_EQ(simulated.run.state.tokens_learned, 10);
   EXPECT_EQ(simulated.run.state.loss_scale, 512);
-  EXPECT_EQ(simulated.step.scalars.front().value, 1024) << "that of the step";
+  EXPECT_EQ(simulated.step.scalars.front().value, 1024) << "the value of the step";
   EXPECT_EQ(simulated.take(0.5), Verdict::commit);
   EXPECT_EQ(simulated.step.lr_factor, 0.5) << "of step 2";
 }
@@ -177,7 +177,7 @@ TEST(FiniteChecks, ShowANaNWithoutItsSign) {
   EXPECT_TRUE(titan::testing::holds(norm, "the gradient norm is nan at loss nan;"));
 }
 
-/// A guard over the norm, as a plugin would be one.
+/// A guard on the gradient norm, like that of a plugin.
 class SkipsLargeNorms final : public StepMember {
  public:
   Judgement judge(const Step& step) override {
@@ -195,7 +195,7 @@ TEST_F(StepMembersTest, APluginSkipsWhatWouldEndTheRunAndTheScaleShrinksAllTheSa
     EXPECT_EQ(simulated->take(50), Verdict::skip) << "finite";
     EXPECT_EQ(simulated->run.state.step, 3);
   }
-  EXPECT_EQ(half.run.state.loss_scale, 512) << "by the step that overflowed alone";
+  EXPECT_EQ(half.run.state.loss_scale, 512) << "only by the step that overflowed";
   EXPECT_TRUE(at::equal(whole.weight(), half.weight()));
 }
 

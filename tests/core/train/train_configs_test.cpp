@@ -1,5 +1,5 @@
-// Every recipe of train_configs/ is sound: it resolves without a mistake for the ranks that it was
-// written for, and its model is built on the meta device with the published number of parameters.
+// Every job of train_configs/ is sound: it resolves without an error for its intended number of
+// ranks, and its model, built on the meta device, has the published number of parameters.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -23,8 +23,8 @@ struct Recipe {
   int world_size;
   int64_t num_parameters;
   int64_t global_batch_size;
-  int num_old_keys = 0;                    ///< each is warned of once
-  std::vector<std::string> warnings = {};  ///< further ones, by a part of their text
+  int num_old_keys = 0;                    ///< each causes one warning
+  std::vector<std::string> warnings = {};  ///< parts of the texts of further warnings
 };
 
 /// gtest prints the file's name.
@@ -39,7 +39,7 @@ class TrainConfigs : public ::testing::TestWithParam<Recipe> {
   }
 
   void SetUp() override {
-    // paths in a recipe count from the root of the repository
+    // paths in a job count from the root of the repository
     previous_ = std::filesystem::current_path();
     std::filesystem::current_path(TITAN_SOURCE_DIR);
   }
@@ -96,8 +96,8 @@ TEST_P(TrainConfigs, WarnOfOldKeysAndOfNothingElseThanIsExpected) {
                                  "'checkpoint.interval_type' has no effect"));
 }
 
-/// What is not built yet is skipped, so that a recipe that ships starts: simulated as a run of its
-/// own size, with data and assets that are here.
+/// Features that are not built yet are skipped, so that every shipped job starts. Simulates each
+/// run in its full size, with local data and assets.
 TEST_P(TrainConfigs, StartWhereTheirFilesAre) {
   JobSources sources = read_sources({"--job.config_file", path(GetParam().file)});
   sources.arguments.insert(

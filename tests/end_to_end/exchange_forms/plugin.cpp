@@ -27,7 +27,7 @@ struct FormsOptions {
   int64_t num_kv_heads = 2;
   int64_t head_dim = 20;
   int64_t vocab_size = 2048;
-  std::string mistake;  // in the rules
+  std::string mistake;  // mistake to make in the rules
 };
 
 class FormsBlock final : public nn::Module {

@@ -1,5 +1,5 @@
-// Mode `ops`: each operation against double precision, in poisoned memory, to the same bits each
-// time.
+// Mode `ops`: each operation against double precision, in poisoned memory, with bitwise equal
+// results in each round.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -21,10 +21,10 @@ namespace {
 
 using Inputs = std::vector<Input>;
 
-/// What an operation needs beside its results while it runs, at most.
+/// Upper limit of an operation's temporary memory.
 constexpr int64_t kScratch = int64_t{256} << 20, kLargeScratch = int64_t{2} << 30;
 
-/// Names the algorithms that give the same bits in every run, while it lives.
+/// Selects deterministic algorithms during its lifetime.
 class Deterministic {
  public:
   explicit Deterministic(bool is_on) { set(is_on); }
@@ -38,7 +38,7 @@ class Deterministic {
   }
 };
 
-/// The inputs rounded to `type`, where they are of it, on `device`.
+/// The inputs on `device`, rounded to `type` unless their kind has its own dtype.
 Inputs in_type(const Inputs& inputs, at::ScalarType type, at::Device device) {
   Inputs typed;
   for (Input input : inputs) {
@@ -72,7 +72,7 @@ class Judge {
  public:
   Judge(Device& device, const Options& options)
       : device_(device), options_(options), checksum_(device.device()), poison_(device.device()) {
-    // matrix products keep memory of their own from the first one of a thread on
+    // matrix products keep a workspace from the first product of a thread on
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       const auto tensor = at::TensorOptions().device(device.device()).dtype(type);
       const Tensor x = at::ones({64, 64}, tensor).requires_grad_(true);
@@ -80,7 +80,7 @@ class Judge {
     }
   }
 
-  /// The row of one case in one type, without what names it.
+  /// The report row of one case in one dtype, without the identifying fields.
   Value row(const Case& c, at::ScalarType type) {
     const double begin = monotonic_seconds();
     poison_.release();
@@ -127,7 +127,7 @@ class Judge {
     return std::stoull(hash64_hex(c.operation + c.shape).substr(0, 8), nullptr, 16);
   }
 
-  /// In poisoned memory. Adds the sums of the results' bits, in one tensor, to `sums`.
+  /// Runs in poisoned memory. Adds the checksums of the results, in one tensor, to `sums`.
   Results run(const Case& c, const Inputs& typed, std::vector<Tensor>& sums, bool& is_exceeded) {
     poison_.spread();
     Results results = c.run(typed);
@@ -138,7 +138,7 @@ class Judge {
     return results;
   }
 
-  /// Raises `errors` where this run's are larger; an error that is not a number stays.
+  /// Raises `errors` where this run's are larger; NaN errors stay.
   static std::vector<double> compare(const Case& c, at::ScalarType type, const Results& results,
                                      const Results& exact, std::vector<double>& errors) {
     TITAN_ASSERT(results.size() == exact.size(), results.size(), " results");
@@ -161,7 +161,7 @@ class Judge {
     std::set<std::string> all;
     const auto text = [](const Tensor& sum) {
       return hash64_hex(std::string_view(static_cast<const char*>(sum.const_data_ptr()),
-                                               static_cast<size_t>(sum.nbytes())));
+                                         static_cast<size_t>(sum.nbytes())));
     };
     for (const Tensor& sum : sums) all.insert(text(sum));
     for (size_t i = 0; i < exact.size(); ++i) {

@@ -1,4 +1,4 @@
-// Mode `collectives`: how fast ranks talk, and whether the values are right.
+// Mode `collectives`: bandwidth between ranks, and whether the values are right.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace titan::probe {
 
-/// Bytes that each rank sends per second, by the formula of the operation; the fastest of ten.
+/// Bytes that each rank sends per second, by the formula of the operation: the fastest of ten.
 /// Throws a distributed Error for a wrong value.
 Value measure_collectives(Device& device, const dist::Group& world, int64_t mebibytes);
 

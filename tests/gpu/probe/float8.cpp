@@ -1,5 +1,5 @@
-// Mode `float8`: products by the device's matrix units against their definition (dequantised,
-// summed in fp32), on the device and on the CPU; quantised values against the CPU's, by bits.
+// Mode `float8`: products of the device's matrix units against their definition (dequantised,
+// summed in fp32), on the device and on the CPU; and quantised values bitwise equal to the CPU's.
 #include <array>
 #include <cmath>
 #include <functional>
@@ -25,10 +25,10 @@
 namespace titan::probe {
 namespace {
 
-/// Float8Results in bf16 are rounded once by each side. The output is summed by fast accumulation,
-/// in which Hopper's matrix units keep 14 bits; gradients in full precision.
+/// Each side rounds results in bf16 once. The output uses fast accumulation, in which Hopper's
+/// matrix units keep 14 bits; gradients use full precision.
 constexpr double kLimit = 5e-3, kFastLimit = 2e-2;
-/// Of the same definition on two devices: the order of fp32 sums, and one rounding.
+/// For the same definition on two devices: the order of fp32 sums, and one rounding.
 double definition_limit(at::ScalarType type) {
   return type == at::kFloat ? 1e-5 : 4e-3;
 }
@@ -43,7 +43,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{32, 64, 96}, {7, 48, 80}, {257, 192, 400}, {2048, 4096, 14336, true}};
 
-/// Rows and columns differ by orders of magnitude.
+/// Values whose rows and columns differ by orders of magnitude.
 Tensor numbers(at::IntArrayRef shape, at::ScalarType type, at::Device device, double size) {
   const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
   const Tensor rows = at::randn({shape[shape.size() - 2], 1}, options).exp_();
@@ -71,7 +71,7 @@ struct Float8Results {
   Tensor y, dx, dweight;
 };
 
-/// The three products of one layer. The scale of the whole weight comes from the weight.
+/// The three products of one layer. The whole weight gives its scale.
 Float8Results multiply(
     const Operands& o,
     const std::function<std::shared_ptr<quantized::Products>(nn::Parameter&)>& products_of) {
@@ -117,7 +117,7 @@ Float8Results multiply_grouped(const Operands& o, at::IntArrayRef rows,
   return {y.detach(), x.grad(), layer.weight().grad()};
 }
 
-/// `output_limit`: that of y; 0: `limit`.
+/// `output_limit`: the limit of y; 0: `limit`.
 Value judged(const Float8Results& own, const Float8Results& other, double limit_of_gradients,
              double output_limit = 0) {
   bool is_ok = true;
@@ -135,7 +135,7 @@ Value judged(const Float8Results& own, const Float8Results& other, double limit_
   return Value::map({{"outputs", std::move(outputs)}, {"ok", is_ok}});
 }
 
-/// Bytes that differ between what two devices quantise.
+/// Number of bytes that differ between quantised values of two devices.
 Value judged_bits(std::initializer_list<std::pair<const char*, std::pair<Tensor, Tensor>>> pairs) {
   bool is_ok = true;
   Value::List outputs;
@@ -273,7 +273,7 @@ class Float8Check {
     });
   }
 
-  /// Where there are no matrix units for MXFP8 the recipe that wants them says what to set.
+  /// Without matrix units for MXFP8, the recipe that needs them says which setting to use.
   void check_refusal() {
     if (mx::multiplies_mxfp8(device_.device())) return;
     row("mxfp8_refusal", "", at::kBFloat16, "mxfp8_cublas", "the error with its documentation",

@@ -1,4 +1,4 @@
-// Random inputs and texts of shapes. Used by the modes that make operands.
+// Random inputs, and texts of shapes. Used by the modes that make operands.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace titan::probe {
 
-/// Normal numbers of standard deviation `size`, float32.
+/// Normally distributed numbers of standard deviation `size`, float32.
 at::Tensor normal(at::IntArrayRef shape, at::Device device, double size = 1);
 
 /// Integers in [0, below), int64.

@@ -1,4 +1,4 @@
-// What a device does, for tests/gpu/run_all.py: how exact it is, the same bits each time, how fast.
+// Tests a device for tests/gpu/run_all.py: accuracy, bitwise reproducibility and speed.
 //
 //   device_probe --plugins FOLDER ops DEVICE ROUNDS [--only NAME] [--small]
 //       runs every operation of titan/ops forward and backward against double precision, in memory
@@ -11,10 +11,10 @@
 //   titan launch --nproc N --program device_probe -- --plugins FOLDER collectives DEVICE MIB
 //       all_reduce, all_gather and reduce_scatter of all ranks: checks the values, times them
 //
-// --only runs what has NAME in its name; "planted_...", in full, runs an operation that is wrong
-// (planted_operations.cpp). --small leaves out the shapes of an 8B model, as the CPU does.
-// `collectives` prints one JSON value from rank 0. The others print JSON Lines: the device, a row
-// for each measurement, and last "done" with "ok". Exit code 1 when a row is not ok.
+// --only runs the operations whose name contains NAME; the full name "planted_..." runs a wrong
+// operation (planted_operations.cpp). --small leaves out the shapes of an 8B model, as the CPU
+// does. `collectives` prints one JSON value from rank 0. The others print JSON Lines: the device, a
+// row for each measurement, and finally "done" with "ok". Exit code 1 when a row is not ok.
 #include <string>
 #include <vector>
 

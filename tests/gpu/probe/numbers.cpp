@@ -55,7 +55,7 @@ Tensor direction_like(const Tensor& out) {
 }
 
 Checksum::Checksum(at::Device device) {
-  // the mixing of splitmix64, made odd
+  // the mixing step of splitmix64, made odd
   weights_ = at::arange(1, kChunk / 8 + 1, at::TensorOptions().device(device).dtype(at::kLong));
   weights_.mul_(static_cast<int64_t>(0x9E3779B97F4A7C15u));
   weights_.bitwise_xor_(weights_.bitwise_right_shift(31));
@@ -93,7 +93,7 @@ std::vector<int64_t> Poison::find_gaps() const {
     while (true) {
       const int64_t before = reserved();
       blocks.push_back(at::empty({size}, at::TensorOptions().device(device_).dtype(at::kByte)));
-      if (reserved() > before) {  // no gap of this size: the block is new memory
+      if (reserved() > before) {  // no gap has this size: the block is new memory
         blocks.pop_back();
         c10::getDeviceAllocator(device_.type())->emptyCache();
         break;
@@ -127,13 +127,13 @@ void Poison::fill() const {
     blocks.push_back(at::empty({size}, options));
     blocks.back().fill_(255);
   };
-  if (device_.is_cpu()) {  // sizes of what small shapes allocate
+  if (device_.is_cpu()) {  // sizes that small shapes allocate
     for (int64_t size = 64; size <= 8 * kMiB; size *= 2)
       for (const int64_t more : {size, size + size / 2}) take(more);
     return;
   }
   for (const int64_t size : gaps_) take(size);
-  // the caching allocator keeps blocks up to 1 MiB, up to 10 MiB and larger ones apart
+  // the caching allocator has separate pools for blocks up to 1 MiB, up to 10 MiB and larger ones
   for (int64_t i = 0; i < kSmallBlocks; ++i) take(kMiB);
   for (int64_t i = 0; i < 2; ++i) take(kMiddle);
   take(std::max(bytes_, 32 * kMiB));

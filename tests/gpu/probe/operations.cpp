@@ -34,8 +34,9 @@ using Inputs = std::vector<Input>;
 
 const std::vector<at::ScalarType> kAllTypes = {at::kFloat, at::kBFloat16, at::kHalf};
 
-// One rounding to bf16 gives 1.7e-3 of relative norm, to fp16 2.1e-4; results of several roundings
-// add up like random numbers. Sums in fp32 lose a few units in 6e-8 times the root of their length.
+// One rounding to bf16 gives a relative error of 1.7e-3 in the norm, to fp16 2.1e-4; several
+// roundings add up like random numbers. Sums in fp32 lose a few units of 6e-8 times the root of
+// their length.
 constexpr Limits kOnePass = {.fp32 = 2e-6, .bf16 = 4e-3, .fp16 = 6e-4};
 constexpr Limits kProducts = {.fp32 = 1e-5, .bf16 = 4e-3, .fp16 = 6e-4};
 constexpr Limits kAttention = {.fp32 = 2e-5, .bf16 = 8e-3, .fp16 = 2e-3};
@@ -165,7 +166,7 @@ void add_gates(std::vector<Case>& cases) {
   }
 }
 
-/// Queries, keys and values as views of one product (B, S, (H + 2 KV) · hd).
+/// Queries, keys and values as views of one projection (B, S, (H + 2 KV) · hd).
 struct Heads {
   int64_t batch, tokens, heads, kv_heads, width;
   bool is_large = false, is_causal = true;
@@ -185,8 +186,8 @@ struct Heads {
   Tensor k(const Tensor& packed) const { return part(packed, heads, kv_heads); }
   Tensor v(const Tensor& packed) const { return part(packed, heads + kv_heads, kv_heads); }
 
-  /// `run`, whose last result is the gradient of the product, with the gradient of each part: that
-  /// of the values would hide the others.
+  /// Runs `run`, whose last result is the gradient of the projection, and returns the gradient of
+  /// each part: the gradient of the values would hide the others.
   std::function<Results(const Inputs&)> by_parts(std::function<Results(const Inputs&)> run) const {
     return [h = *this, run = std::move(run)](const Inputs& inputs) {
       Results results = run(inputs);
@@ -212,7 +213,7 @@ void add_rope(std::vector<Case>& cases) {
            .inputs =
                [h, has_positions](at::Device device) {
                  const int64_t half = h.width / 2;
-                 // on the CPU, so that every device reads the same tables
+                 // on the CPU, so that every device uses the same tables
                  const Tensor angles = at::arange(h.tokens, at::kDouble)
                                            .unsqueeze(1)
                                            .mul(at::arange(half, at::kDouble)

@@ -1,4 +1,4 @@
-// Operations that are wrong in one way each, so that a test sees what the report says of it.
+// Operations with one defect each. A test checks that the report shows them.
 #include <memory>
 
 #include <ATen/TensorOperators.h>
@@ -39,7 +39,7 @@ void add_planted_cases(std::vector<Case>& cases) {
   const auto runs = std::make_shared<int>(0);
   add("planted_variation", [runs](const Tensor& x) {
     const Tensor y = x.clone();
-    // smaller than the limit of bf16
+    // less than the limit of bf16
     y[11][7].add_(++*runs % 3, 0.01);
     return y;
   });

@@ -1,5 +1,5 @@
-// What the mode `speed` measures: ceilings of the device (copies, matrix products), then every
-// operation of a step of an 8B model against them. speed_products.cpp has the ceilings and float8,
+// Mode `speed`: measures the device's peaks (copies, matrix products), then every operation of an
+// 8B model's step relative to them. speed_products.cpp has the peaks and float8,
 // speed_operations.cpp the rest.
 #pragma once
 
@@ -14,17 +14,17 @@
 
 namespace titan::probe {
 
-/// Of a layer of an 8B model, or small ones for the CPU.
+/// Sizes of a layer of an 8B model, or small ones for the CPU.
 struct Sizes {
   int64_t tokens, dim, ffn, heads, kv_heads, width, words, gemm, copied, experts;
 };
 
-/// What a launch moves and computes by its formula.
+/// Bytes and FLOPs of a launch by its formula.
 struct Work {
   double bytes = 0, flops = 0;
 };
 
-/// Each output's gradient for the differentiable inputs; computed from graphs made before.
+/// Computes each output's gradient for the differentiable inputs, from graphs made before.
 using Forward = std::function<Tensors(const Tensors&)>;
 
 class Speed {
@@ -45,19 +45,20 @@ class Speed {
   at::TensorOptions on_device() const { return at::TensorOptions().device(device_.device()); }
   Tensor normal(at::IntArrayRef shape, at::ScalarType type = at::kBFloat16, double size = 1) const;
   Tensor integers(int64_t below, at::IntArrayRef shape) const;
-  /// So many copies of inputs of `bytes` do not fit into a GPU's cache together.
+  /// The number of copies of inputs of `bytes` that do not fit into a GPU's cache together.
   size_t num_copies(double bytes) const;
-  /// `peak`: FLOP/s of the matrix units it uses. Returns FLOP/s; none where the row has failed.
+  /// `peak`: FLOP/s of the matrix units in use. Returns the timing; none if the row has failed.
   std::optional<Timing> row(const Name& name, const Work& work, double peak,
                             const std::function<std::vector<Launch>()>& make);
-  /// Forward with a graph, and backward alone. `inputs`: makes the tensors, the first
-  /// `num_differentiable` of which get gradients.
+  /// Measures forward with a graph, and backward alone. `inputs` makes the tensors; the first
+  /// `num_differentiable` get gradients.
   void both(const std::string& operation, const std::string& shape, const Work& there,
             const Work& back, size_t num_differentiable, const std::function<Tensors()>& inputs,
             const Forward& forward);
   void measure_copies();
   std::vector<Product> layer_products() const;
-  /// (m, k) · (k, n); `left`, `right` as the layer has them in memory.
+  /// (m, k) · (k, n); `left_turned`, `right_turned`: whether the layer stores that operand
+  /// transposed.
   void measure_product(const std::string& what, int64_t m, int64_t k, int64_t n, bool left_turned,
                        bool right_turned);
   void measure_products();
@@ -65,11 +66,11 @@ class Speed {
                               bool by_rows, bool is_fast);
   void measure_float8_products();
   void measure_quantization();
-  /// The products of a linear layer with what quantises their operands.
+  /// The products of a linear layer, including the quantisation of their operands.
   void measure_float8_layers();
   void measure_norms();
   void measure_gates();
-  /// (B, S, n, hd) of a product of all heads.
+  /// (B, S, n, hd) from a packed projection of all heads.
   Tensor heads(const Tensor& packed, int64_t first, int64_t count) const;
   Tensors q_k_v(int64_t tokens) const;
   std::string text_of_heads(int64_t tokens) const;

@@ -1,4 +1,4 @@
-// Ceilings of the device, and layers that compute in float8.
+// Peaks of the device, and layers that compute in float8.
 #include <algorithm>
 #include <memory>
 #include <utility>

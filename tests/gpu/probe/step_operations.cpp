@@ -1,4 +1,5 @@
-// The optimizer's step and float8: operations without a gradient, some of which are judged by bits.
+// The optimizer's step and float8: operations without a gradient, some of which are compared by
+// bits.
 #include <cmath>
 #include <utility>
 
@@ -33,7 +34,7 @@ struct Updated {
   Tensor weight, exp_avg, exp_avg_sq;
 };
 
-/// In double; nothing is rounded.
+/// Computes in double, without rounding.
 Updated exact_step(const Inputs& in) {
   const auto wide = [](const Input& x) { return x.values.to(at::kDouble); };
   const Tensor w = wide(in[0]), g = wide(in[1]);
@@ -46,7 +47,7 @@ Updated exact_step(const Inputs& in) {
           v};
 }
 
-/// One step of copies of the inputs; empty where the device does not take them.
+/// One step on copies of the inputs; empty if the device does not support them.
 std::optional<Updated> own_step(const Inputs& in,
                                 const std::optional<ops::StochasticRounding>& rounding = {}) {
   const Updated own = {in[0].values.clone(), in[2].values.clone(), in[3].values.clone()};
@@ -105,7 +106,7 @@ void add_adamw(std::vector<Case>& cases) {
                  Results results = {{"weight", own.weight, false, limit_for(w)},
                                     {"exp_avg", own.exp_avg, false, limit_for(state)},
                                     {"exp_avg_sq", own.exp_avg_sq, false, limit_for(state)}};
-                 if (w == at::kFloat)  // what a weight of 1 would hide
+                 if (w == at::kFloat)  // a weight of 1 would hide this
                    results.push_back({"update",
                                       own.weight.to(at::kDouble).sub(in[0].values.to(at::kDouble)),
                                       false, 1e-4});
@@ -123,8 +124,8 @@ void add_adamw(std::vector<Case>& cases) {
                },
            .missing = missing_step});
       if (w != at::kBFloat16 || s.is_large) continue;
-      // the same random bits as the CPU's: only where the update's last bit in fp32 differs may a
-      // rounding differ
+      // the same random bits as the CPU's: a rounding may differ only where the update's last bit
+      // in fp32 differs
       cases.push_back(
           {.operation = "adamw_step",
            .shape = with + ", stochastic rounding",
@@ -178,7 +179,7 @@ void add_float8(std::vector<Case>& cases) {
                              .mul_(normal({1, s.columns}, device).exp_());
         return Inputs{{"x", x, Kind::constant}};
       };
-      // `run`: values and scale by the device; `largest`: what the scale is computed from
+      // `run`: values and scale by the device; `largest`: the source of the scale
       const auto add = [&](const char* operation, const std::string& text, at::ScalarType format,
                            const std::function<ops::Float8(const Tensor&)>& run,
                            const std::function<Tensor(const Tensor&)>& largest) {

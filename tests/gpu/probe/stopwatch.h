@@ -14,13 +14,13 @@ struct Timing {
   double median, fastest;  ///< seconds
 };
 
-/// Times launches one by one. On a GPU a matrix product of some milliseconds runs before them, so
-/// that the host is ahead and events see the GPU's own time.
+/// Times launches one by one. On a GPU a matrix product of some milliseconds runs first, so that
+/// the host is ahead and events measure only the GPU's time.
 class Stopwatch {
  public:
   Stopwatch(Device& device, bool is_small);
 
-  /// `launches` in turn, so that no launch finds its inputs in the cache of the one before.
+  /// `launches` take turns, so that no launch finds its inputs in the cache from the one before.
   Timing time(const std::vector<Launch>& launches);
 
  private:

@@ -1,4 +1,4 @@
-// What a budget of bytes keeps: by hand, and that more is never kept than allowed.
+// Which operations a byte budget keeps, by hand; the kept bytes never exceed the budget.
 #include "plugins/activation_checkpoints/recompute/kept_results.h"
 
 #include <random>

@@ -1,5 +1,5 @@
-// Activations that wait in host memory: the same gradients, each piece of memory moved once, and on
-// the device nothing left but what may stay.
+// Activations offloaded to host memory: same gradients, each storage moved once, and only allowed
+// activations left on the device.
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(Offload, LeavesGradientsAsTheyAre) {
     for (const char* min_bytes : {"1B", "3KiB"}) {
       const Value options = Value::map({{"min_bytes", min_bytes}, {"prefetch", prefetches}});
       OffloadedModel plain("none", Value::map(), at::kCPU), moved("offload", options, at::kCPU);
-      std::vector<at::Tensor> pending;  // two microbatches under way, as in a pipeline
+      std::vector<at::Tensor> pending;  // two microbatches in flight, as in a pipeline
       for (int round = 0; round < 2; ++round) {
         plain.part.forward(at::Tensor(), make_rows(3 * round, 3)).backward();
         pending.push_back(moved.part.forward(at::Tensor(), make_rows(3 * round, 3)));
@@ -54,7 +54,7 @@ TEST(Offload, LeavesGradientsAsTheyAre) {
     }
 }
 
-/// Saves two views of one piece of memory: only one begins where that does.
+/// Saves two views of one storage; only one of them begins at its start.
 class TwoHalves final : public nn::Module {
  public:
   TwoHalves() : weight_(add_parameter("weight", {8}, nn::Init::normal(0, 1))) {}
@@ -100,10 +100,10 @@ TEST(Offload, KeepsOneBlockOnTheDeviceUntilItsCopiesAreWaitedFor) {
   // log-sum-exp and two numbers per token; the first block's input is the embedding's output
   constexpr int64_t kPerToken = 4 * kDim + 2 * 24 + 2 * 12 + 3 * 68 + 4 + 2;
   EXPECT_EQ(nothing_moved, plain);
-  EXPECT_EQ(plain - all_moved, 2 * kTokens * kPerToken * 4);  // the last of three is there still
+  EXPECT_EQ(plain - all_moved, 2 * kTokens * kPerToken * 4);  // the last of the three stays
 }
 
-/// The most at once of a forward and backward, and what the gradients take at the end.
+/// The peak bytes of a forward and backward, and the bytes of the gradients at the end.
 std::pair<int64_t, int64_t> peak_and_gradients(int num_blocks, bool prefetches) {
   MetaMemory::start_counting();
   OffloadedModel model("offload", Value::map({{"min_bytes", "1B"}, {"prefetch", prefetches}}),

@@ -1,4 +1,4 @@
-// Memory against recomputation: points by hand, and a drawing that XML readers take.
+// Memory against recomputation: points computed by hand, and an SVG that XML readers accept.
 #include "plugins/activation_checkpoints/recompute/pareto.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using titan::testing::holds;
 
-/// Of one block: 100 FLOP in 40 bytes, 50 FLOP in 60 bytes.
+/// Options of one block: 100 FLOP in 40 bytes, 50 FLOP in 60 bytes.
 const std::vector<Candidate> kCandidates = {
     {.operation = {.kind = Operation::Kind::matmul, .flops = 100}, .bytes = 40},
     {.operation = {.kind = Operation::Kind::matmul, .flops = 50}, .bytes = 60}};
@@ -50,7 +50,7 @@ TEST(Pareto, IsWrittenAsNumbersAndAsADrawing) {
   const std::string svg = folder.read("memory_budget_pareto/rank3.svg");
   EXPECT_TRUE(holds(svg, "rank 3"));
   EXPECT_TRUE(holds(svg, "this run: budget 0.5"));
-  EXPECT_EQ(svg.find("href"), std::string::npos) << "it stands alone";
+  EXPECT_EQ(svg.find("href"), std::string::npos) << "the file is self-contained";
 }
 
 TEST(Pareto, OfBlocksThatCouldKeepNothingIsDrawnToo) {

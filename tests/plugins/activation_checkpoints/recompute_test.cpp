@@ -1,5 +1,5 @@
-// Activation checkpointing changes what is kept and nothing else: gradients bit for bit, kept bytes
-// and repeated work by formula.
+// Activation checkpointing changes only what is kept: gradients are bitwise equal; kept bytes and
+// repeated work follow formulas.
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
@@ -94,7 +94,7 @@ TEST(Recomputation, LeavesLossesAndGradientsAsTheyAre) {
       }
 }
 
-/// A block that counts its first runs, and has an auxiliary loss.
+/// A block that counts its first runs and has an auxiliary loss.
 std::vector<Layer> counting_layers(int& first_runs, int& all_runs) {
   std::vector<Layer> layers = llama_layers(false, 2);
   for (size_t i : {1, 2})
@@ -132,7 +132,7 @@ TEST(Recomputation, TellsFirstRunsFromOthers) {
   }
 }
 
-/// A tie that is decided again may be decided otherwise.
+/// Recomputation could break a tie between experts differently.
 TEST(Recomputation, NeverChoosesExpertsAgain) {
   std::vector<Mode> all_modes = modes();
   all_modes.push_back({"memory_budget", Value::map({{"memory_budget", 0.0}})});
@@ -149,7 +149,7 @@ TEST(Recomputation, NeverChoosesExpertsAgain) {
     Checkpointed again(std::move(layers), mode.name, mode.options, at::kCPU);
     const at::Tensor loss = again.loss(make_rows(0, 2));
     const int at_first = num_choices;
-    EXPECT_EQ(at_first, mode.name == "memory_budget" ? 3 : 2) << mode.name;  // it measures a block
+    EXPECT_EQ(at_first, mode.name == "memory_budget" ? 3 : 2) << mode.name;  // measures a block
     loss.backward();
     EXPECT_EQ(num_choices, at_first) << mode.name;
   }
@@ -186,7 +186,7 @@ TEST(Recomputation, LetsWeightGradientsBePutOff) {
   }
 }
 
-// ---- what is kept ------------------------------------------------------------------------------
+// ---- kept bytes --------------------------------------------------------------------------------
 
 constexpr int64_t kDim = 24, kHeads = 4, kKvHeads = 2, kHeadDim = 6, kHidden = 68;
 constexpr int64_t kRows = 5, kTokens = kRows * kSeqLen, kFloatBytes = 4;
@@ -221,7 +221,7 @@ int64_t kept_bytes(const std::string& mode, const Value& options, int64_t num_la
   return MetaMemory::live().total() - before;
 }
 
-/// What one more block costs.
+/// Bytes that one more block keeps.
 int64_t kept_per_block(const std::string& mode, const Value& options, int64_t every = 1) {
   return kept_bytes(mode, options, 2 + every) - kept_bytes(mode, options, 2);
 }
@@ -235,7 +235,7 @@ TEST(Recomputation, KeepsTheBytesOfItsFormula) {
             kept_of_plain_block() + kept_of_input());
   EXPECT_EQ(kept_per_block("selective", Value::map({{"selective_ac_option", "op"}})),
             kept_of_op_block());
-  // a product of w2's shape is never kept, and w2 was the last that counted
+  // a product of w2's shape is never kept, and w2 was the last one kept
   EXPECT_EQ(kept_per_block("selective", Value::map({{"selective_ac_option", "op"},
                                                     {"per_op_sac_force_recompute_mm_shapes_by_fqns",
                                                      Value::List{"feed_forward.w2"}}})),
@@ -264,16 +264,15 @@ TEST(Recomputation, CountsTheWorkThatItRepeats) {
   const Value op = Value::map({{"selective_ac_option", "op"}});
   EXPECT_EQ(repeated_flops("none", Value::map()), 0);
   EXPECT_EQ(repeated_flops("full", Value::map()), 2 * block);
-  EXPECT_EQ(repeated_flops("full", early), 2 * (block - w2));  // nobody needs its result
+  EXPECT_EQ(repeated_flops("full", early), 2 * (block - w2));  // w2's result is not needed
   EXPECT_EQ(repeated_flops("selective", Value::map()), block);
   EXPECT_EQ(repeated_flops("selective", Value::map(), 3), block) << "the second of three";
   EXPECT_EQ(repeated_flops("selective", op), 2 * (wk + wo + w3));
 }
 
-// ---- layers that do not repeat themselves
-// --------------------------------------------------------
+// ---- layers whose results differ between runs ---------------------------------------------------
 
-/// y = x · w ⊙ r, with r drawn anew, or of another shape every other time.
+/// y = x · w ⊙ r, where each run draws a new r, or one of another shape every other run.
 class Noise final : public nn::Module {
  public:
   explicit Noise(bool changes_shape)
@@ -310,7 +309,7 @@ TEST(Recomputation, DrawsTheSameRandomNumbersAgain) {
     std::vector<at::Tensor> all;
     for (const nn::Parameter* parameter : model.part().parameters())
       all.push_back(parameter->grad());
-    all.push_back(at::rand({4}));  // what comes next is what came next
+    all.push_back(at::rand({4}));  // later random numbers are unchanged too
     return all;
   };
   const std::vector<at::Tensor> plain = gradients("none", Value::map());

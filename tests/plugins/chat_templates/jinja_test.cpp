@@ -1,5 +1,5 @@
-// The chat template plugin `jinja`: what of it is no matter of the template language, which
-// end_to_end/chat_template_test.py compares with transformers.
+// The chat template plugin `jinja`, except its template language. end_to_end/chat_template_test.py
+// compares that with transformers.
 #include <gtest/gtest.h>
 
 #include <thread>

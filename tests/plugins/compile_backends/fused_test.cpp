@@ -1,5 +1,6 @@
-// compile_backend 'fused': the bits of the plain layers where it promises them, round-off
-// elsewhere, under what gathers, recomputes and splits layers; and what it leaves to others.
+// compile_backend 'fused': bitwise equal to the plain layers where it promises that, equal up to
+// rounding elsewhere. Runs under transforms that gather, recompute and split layers; and which
+// layers it leaves to others.
 #include <memory>
 #include <string>
 #include <vector>
@@ -165,7 +166,7 @@ TEST(FusedBackend, TrainsUnderDataParallelismAndRecomputation) {
                                    {"memory_budget", Value::map({{"memory_budget", 0.5}})},
                                    {"offload", Value::map({{"min_bytes", 1}})}};
   const auto finish = [](ModelPart& part) { fuse(part); };
-  fuse(*std::make_unique<ModelPart>(llama_layers(false)));  // opens the plugin before the threads
+  fuse(*std::make_unique<ModelPart>(llama_layers(false)));  // opens the plugin before threads start
   for (const int64_t ranks : {1, 2})
     for (const Mode& mode : modes) {
       const Replica::Prepare prepare = [&](ModelPart& part) {

@@ -1,4 +1,4 @@
-// A part with adapters under some layout. Used by the tests of the LoRA converter.
+// A model part with adapters under a given layout. Used by the tests of the LoRA converter.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ inline Value lora_options(std::initializer_list<Value> targets) {
   return Value::map({{"rank", 3}, {"alpha", 6.0}, {"targets", Value::list(targets)}});
 }
 
-/// A part with adapters whose B, zero at first, has values as well.
+/// A part with adapters whose B, initially zero, has values as well.
 struct Adapted {
   Adapted(std::vector<Layer> layers, const dist::Mesh& mesh, const Value& options,
           const std::vector<std::pair<std::string, Value>>& parallelisms = {})

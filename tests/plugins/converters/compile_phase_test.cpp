@@ -1,5 +1,5 @@
-// A pass that comes after data parallelism: kernels that it swaps and modules that it replaces read
-// whole weights, and gradients find their way, beside activation checkpointing and without.
+// A transform that runs after data parallelism: its kernels and replaced modules read whole
+// weights, and gradients arrive, with and without activation checkpointing.
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@
 namespace titan::testing {
 namespace {
 
-/// The formula by ATen.
+/// The formula, in ATen operations.
 class FormulaNorm final : public nn::RmsNormKernel {
  public:
   at::Tensor normalize(const at::Tensor& x, nn::Parameter& weight, double eps) override {

@@ -1,4 +1,4 @@
-// Which layers the converters take, and what they refuse.
+// Which layers the converters change, and what they refuse.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -37,7 +37,7 @@ void convert(ModelPart& part, const char* name, const Value& options,
   create<Converter>(name, options, context)->apply(part, context);
 }
 
-/// The paths of the linear layers that compute otherwise now.
+/// The paths of the converted linear layers.
 std::vector<std::string> converted(ModelPart& part) {
   std::vector<std::string> paths;
   for (Layer& layer : part.layers())
@@ -81,7 +81,7 @@ TEST(QuantizeConverters, LeaveAloneWhatAFilterNames) {
 
 TEST(QuantizeConverters, LeaveAloneWhatDoesNotDivide) {
   const Value emulated = Value::map({{"recipe_name", "mxfp8_emulated"}});
-  ModelPart odd = small_part(100);  // no multiple of 16
+  ModelPart odd = small_part(100);  // not a multiple of 16
   convert(odd, kFloat8, Value::map({{"emulate", true}}));
   EXPECT_EQ(converted(odd).size(), 8u);
   ModelPart half = small_part(80);  // a multiple of 16, not of 32

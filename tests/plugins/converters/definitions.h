@@ -1,5 +1,5 @@
-// What float8 and MXFP8 leave of a matrix, written once more with plain operations: what the tests
-// of products compare with.
+// The rounding of a matrix to float8 and MXFP8, written in plain operations as a reference. Used by
+// the tests of products.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace titan::quantized_test {
 
-/// x as float8 by one scale, or one for each line along `dim`, and back in fp32.
+/// x rounded to float8 with one scale, or one for each line along `dim`; returned in fp32.
 inline at::Tensor narrowed(const at::Tensor& x, std::optional<int64_t> dim, bool is_power,
                            double largest = 448) {
   at::Tensor maximum = x.detach().to(at::kDouble).abs();
@@ -26,7 +26,7 @@ inline at::Tensor narrowed(const at::Tensor& x, std::optional<int64_t> dim, bool
   return cut.to(largest == 448 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2).to(at::kFloat) / scale;
 }
 
-/// Of one block by the text of the specification.
+/// The scale of one block, by the text of the specification.
 inline int exponent_of(float maximum, mx::Rounding rounding) {
   if (maximum == 0) return -127;
   const double exact = rounding == mx::Rounding::floor
@@ -35,7 +35,7 @@ inline int exponent_of(float maximum, mx::Rounding rounding) {
   return static_cast<int>(std::max(-127.0, std::min(127.0, exact)));
 }
 
-/// x in blocks along its rows, filled up with zeros, and back in fp32.
+/// x rounded in blocks along its rows, padded with zeros; returned in fp32.
 inline at::Tensor narrowed(const at::Tensor& x, mx::Rounding rounding) {
   const at::Tensor wide = x.detach().to(at::kFloat).contiguous();
   const int64_t missing = (32 - wide.size(1) % 32) % 32;

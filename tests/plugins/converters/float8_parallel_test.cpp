@@ -1,5 +1,5 @@
-// Float8 layers over ranks: the same numbers with and without the float8 all-gather, and scales of
-// weights that do not depend on who holds which part.
+// Float8 layers over ranks: same results with and without the float8 all-gather, and scales of
+// weights that do not depend on how they are sharded.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -113,7 +113,7 @@ class Float8Parallel : public ::testing::Test {
 
 TEST_F(Float8Parallel, GathersInFloat8WithoutAnyDifference) {
   for (const char* dtype : {"float32", "bfloat16"})
-    for (const int64_t num_ranks : {2, 3})  // 64 rows over 3 ranks leave gaps
+    for (const int64_t num_ranks : {2, 3})  // 64 rows over 3 ranks need padding
       run_ranks({.dp_shard = num_ranks}, [&](const dist::Mesh& mesh) {
         Float8Run narrow(mesh, {.gathers_float8 = true, .param_dtype = dtype});
         Float8Run wide(mesh, {.param_dtype = dtype});
@@ -126,7 +126,7 @@ TEST_F(Float8Parallel, GathersInFloat8WithoutAnyDifference) {
       });
 }
 
-/// Bytes that one rank sends in gathers, and all-reduces of scales, of one step.
+/// Bytes that one rank sends in gathers, and the number of all-reduces of scales, in one step.
 TEST_F(Float8Parallel, GathersAQuarterOfTheBytes) {
   run_ranks({.dp_shard = 2}, [&](const dist::Mesh& mesh) {
     const auto traffic = [&](const std::string& operation, const std::function<void()>& work) {
@@ -150,8 +150,8 @@ TEST_F(Float8Parallel, GathersAQuarterOfTheBytes) {
   });
 }
 
-/// Largest relative difference of losses over three steps; activations have scales of their own on
-/// each rank, so it is not nothing.
+/// Largest relative difference of losses over three steps. Not zero, because activations have their
+/// own scales on each rank.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] / b[i] - 1));
@@ -197,7 +197,7 @@ TEST_F(Float8Parallel, ComputesTheSameWhenActivationsAreRecomputed) {
     }
 }
 
-/// The scales of a weight that is cut by columns and rows.
+/// The scales of a weight that is sharded by columns and rows.
 std::vector<float> scales_under(const dist::Mesh& mesh, at::ScalarType compute_dtype) {
   nn::Linear linear(96, 33, nn::WeightLayout::column, nn::Init::normal(0, 1));
   linear.set_names("layer");

@@ -61,13 +61,13 @@ TEST(Float8Products, EqualTheirDefinitionToTheBit) {
       EXPECT_TRUE(at::equal(layer.x.grad(), definition.grad_x)) << recipe << " " << c.in;
       EXPECT_TRUE(at::equal(layer.linear.weight().grad(), definition.grad_weight)) << recipe;
       EXPECT_EQ(y.scalar_type(), c.dtype);
-      // and they are not the products in high precision
+      // and they differ from the products in high precision
       EXPECT_FALSE(at::equal(y, at::mm(layer.x.detach(), layer.weight().t()))) << recipe;
     }
 }
 
-/// The CPU's own float8 product takes one scale for each operand: what is built around it for rows
-/// is tested with it too.
+/// The CPU's own float8 product takes one scale per operand. This also tests the code around it
+/// that adds scales per row.
 TEST(Float8Products, OfTheDeviceAreTheDefinitionsButForTheOrderOfSums) {
   for (const auto& c : layer_cases()) {
     OneLinear layer(c);
@@ -96,7 +96,7 @@ TEST(Float8Products, PutTheWeightsGradientIntoTheQueueThatDefers) {
 
   const auto queue = std::make_shared<nn::WeightGradientQueue>();
   const nn::WeightGradientQueue::Scope scope(queue);
-  layer.run();  // does not defer yet
+  layer.run();  // not deferred yet
   EXPECT_TRUE(at::equal(layer.linear.weight().grad(), whole));
   queue->defer();
   layer.run();
@@ -124,7 +124,7 @@ TEST(Float8Products, TakeABatchWithoutTokens) {
   }
 }
 
-/// Keeps everything, as selective checkpointing with "op" may.
+/// Keeps every result, as selective checkpointing with "op" may.
 struct Keeper : RecomputeScope {
   std::vector<Tensor> run(const Operation& operation, const Compute& compute) override {
     kinds.push_back(operation.kind);
@@ -191,7 +191,7 @@ TEST(Float8Scales, FollowTheWeightOnlyWhenTold) {
 }
 
 TEST(Float8Gather, GivesBackTheSameBytesForEveryValue) {
-  // every finite e4m3 value, under scales that put it anywhere in the range of weights
+  // every finite e4m3 value, with scales that cover the range of weights
   std::vector<int64_t> bytes;
   for (int64_t byte = 0; byte < 256; ++byte)
     if (byte % 128 != 127) bytes.push_back(byte);

@@ -1,5 +1,5 @@
-// Which layers of experts the converters of grouped products take, what they refuse, and that
-// experts on other ranks compute the same.
+// Which layers of experts the converters of grouped products change, what they refuse, and that
+// experts on other ranks give the same results.
 #include <memory>
 #include <string>
 #include <utility>
@@ -147,7 +147,7 @@ TEST(GroupedConverters, RefuseALayerThatAnotherConverterHas) {
   EXPECT_EQ(paths_taken_by(both, "quantize.grouped_mm.mx, lora around it").size(), 6u);
 }
 
-/// (1, tokens, dim), a deterministic mess that differs by rank.
+/// (1, tokens, dim): deterministic values that differ by rank.
 Tensor tokens_of(int64_t tokens, int64_t rank, double shift) {
   const Tensor places = at::arange(tokens * 32, at::TensorOptions().dtype(at::kDouble));
   return at::sin(places * 12.9898 + static_cast<double>(rank) * 3.7 + shift)
@@ -183,7 +183,7 @@ TEST(GroupedConverters, ComputeTheSameWhereExpertsAreDealtToRanks) {
   open_plugins();
   for (const char* name : {kGroupedFloat8, kGroupedMx})
     for (const int ranks : {2, 4}) {
-      {  // opened before ranks are threads
+      {  // opened before the ranks' threads start
         ModelPart opens(narrow_mixture());
         convert_experts(opens, name, emulated(name, {"experts"}));
       }

@@ -20,7 +20,8 @@ struct ExpertsCase {
   at::ScalarType dtype;
 };
 
-/// With experts that have no rows, one row, and no multiple of a block of rows.
+/// With experts that have no rows, one row, or a number of rows that is not a multiple of the block
+/// size.
 inline std::vector<ExpertsCase> experts_cases() {
   std::vector<ExpertsCase> cases;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
@@ -53,7 +54,7 @@ struct Experts {
     layer.set_kernel("test",
                      std::make_unique<quantized::QuantizedGroupedKernel>(std::move(products)));
   }
-  /// Forward and backward; gradients of earlier runs are dropped.
+  /// Runs forward and backward; drops earlier gradients.
   at::Tensor run() {
     x.mutable_grad() = at::Tensor();
     layer.weight().clear_gradient();

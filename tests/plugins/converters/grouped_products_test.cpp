@@ -1,5 +1,5 @@
 // Layers of experts in float8 and MXFP8 against the definition of their products, expert by expert.
-// torchao judges both in tests/referee/float8_referee.py.
+// tests/referee/float8_referee.py compares both with torchao.
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ using quantized_test::Experts;
 using quantized_test::experts_cases;
 using quantized_test::narrowed;
 
-/// left (m, k) · right (n, k)ᵀ of narrowed matrices.
+/// left (m, k) · right (n, k)ᵀ of rounded matrices.
 using Multiply = std::function<Tensor(const Tensor& left, const Tensor& right)>;
 
 struct Narrow {
@@ -78,7 +78,7 @@ TEST(GroupedProducts, EqualTheirDefinitionExpertByExpert) {
         EXPECT_TRUE(is_close(experts.x.grad().narrow(0, first, count), format.multiply(g, w.t())))
             << what;
         EXPECT_TRUE(is_close(dw, format.multiply(g.t(), own.t()))) << what;
-        // and they are not the products in high precision
+        // and they differ from the products in high precision
         EXPECT_FALSE(is_close(y.narrow(0, first, count), at::mm(own, w.t()))) << what;
         first += count;
       }

@@ -22,7 +22,7 @@ namespace titan::quantized_test {
 
 /// Numbers that differ by orders of magnitude between rows and columns.
 inline at::Tensor numbers(at::IntArrayRef shape, at::ScalarType dtype, double size) {
-  at::set_num_threads(1);  // these are small, and threads would mostly wait for each other
+  at::set_num_threads(1);  // the products are small, and threads would mostly wait for each other
   const at::Tensor rows = at::randn({shape[0], 1}).exp(), columns = at::randn({1, shape[1]}).exp();
   return (at::randn(shape) * rows * columns * size).to(dtype);
 }
@@ -57,7 +57,7 @@ struct OneLinear {
   void use(std::shared_ptr<const quantized::Products> products) {
     linear.set_kernel("test", std::make_unique<quantized::QuantizedKernel>(std::move(products)));
   }
-  /// Forward and backward; gradients of earlier runs are dropped.
+  /// Runs forward and backward; drops earlier gradients.
   at::Tensor run() {
     x.mutable_grad() = at::Tensor();
     linear.weight().clear_gradient();

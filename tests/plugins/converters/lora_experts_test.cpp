@@ -1,5 +1,5 @@
-// LoRA beside stacked experts: what an adapted layer computes, expert by expert, against ATen's own
-// autograd; merging; and that distribution or cutting the experts over ranks changes nothing.
+// LoRA in models with stacked experts: adapted layers expert by expert against ATen's own autograd,
+// merging, and the same results when ranks distribute or shard the experts.
 #include <map>
 #include <mutex>
 #include <string>
@@ -141,7 +141,7 @@ std::vector<ExpertLayout> expert_layouts() {
 TEST(LoraExperts, TrainAsOnOneRankWhereverTheyAre) {
   open_plugins();
   const dist::Mesh one;
-  {  // opens what the ranks will use
+  {  // opens the plugins that the ranks use
     Adapted opens(llama_layers(false), one, lora_options({"wq"}), {{"tensor", Value::map()}});
   }
   Adapted whole(mixtral_layers(), one, kExpertTargets);
@@ -184,7 +184,7 @@ TEST(LoraExperts, TrainAsOnOneRankWhereverTheyAre) {
         EXPECT_EQ(rank_merges.is_absorbed(p->name()), is_adapter(p->name())) << p->name();
         if (is_adapter(p->name())) continue;
         const at::Tensor found = rank_merges.exported(*p);
-        static std::mutex mutex;  // the whole model is one for all ranks
+        static std::mutex mutex;  // all ranks share the whole model
         const std::lock_guard lock(mutex);
         const at::Tensor expected = merges.exported(whole.parameter(p->name()));
         EXPECT_LT(relative_error(found, slice_of(expected, p->slice()), expected), 1e-10)

@@ -1,5 +1,5 @@
-// The LoRA converter: what an adapted layer computes, which parameters are trained, merging, and
-// that cutting the model over ranks changes nothing.
+// The LoRA converter: the results of an adapted layer, the trained parameters, merging, and the
+// same results when ranks shard the model.
 #include <map>
 #include <mutex>
 
@@ -115,7 +115,7 @@ std::vector<Layout> layouts() {
 TEST(Lora, TrainsAsOneRankUnderEveryLayout) {
   open_plugins();
   const dist::Mesh one;
-  {  // opens what the ranks will use
+  {  // opens the plugins that the ranks use
     Adapted opens(llama_layers(false), one, kAllTargets, {{"tensor", Value::map()}});
   }
   for (const bool is_tied : {false, true}) {
@@ -165,7 +165,7 @@ TEST(Lora, TrainsAsOneRankUnderEveryLayout) {
           EXPECT_EQ(rank_merges.is_absorbed(p->name()), is_adapter(p->name())) << p->name();
           if (is_adapter(p->name())) continue;
           const at::Tensor found = rank_merges.exported(*p);
-          static std::mutex mutex;  // the whole model is one for all ranks
+          static std::mutex mutex;  // all ranks share the whole model
           const std::lock_guard lock(mutex);
           const at::Tensor expected = merges.exported(whole.parameter(p->name()));
           EXPECT_LT(relative_error(found, slice_of(expected, p->slice()), expected), 1e-10)

@@ -47,7 +47,7 @@ TEST(MxBlocks, OfZerosInfinitiesAndOthers) {
   EXPECT_EQ(scale(Rounding::rceil, 2), 255);
   EXPECT_EQ(scale(Rounding::floor, 3), 127);
   EXPECT_EQ(scale(Rounding::rceil, 3), 127);
-  EXPECT_EQ(scale(Rounding::floor, 4), 127);  // 500 is cut to 448
+  EXPECT_EQ(scale(Rounding::floor, 4), 127);  // 500 is clamped to 448
   EXPECT_EQ(scale(Rounding::rceil, 4), 128);
   for (const Rounding rounding : {Rounding::floor, Rounding::rceil}) {
     const Tensor wide = mx::dequantize(mx::quantize(x, rounding), at::kFloat);

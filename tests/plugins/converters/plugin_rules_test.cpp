@@ -1,5 +1,4 @@
-// Rules that plugins declare for their options, as a configuration meets them: each once broken and
-// once kept.
+// Rules that plugins declare for their options, each broken once and kept once in a configuration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Everything that is wrong with the job of these arguments on `ranks` ranks.
+/// The errors of the job with these arguments on `ranks` ranks.
 std::string wrong_with(std::vector<std::string> arguments, int ranks) {
   const std::vector<std::string> base = {"--training.dataset=synthetic",
                                          "--parallelism.data_parallel_shard_degree=-1"};

@@ -1,5 +1,4 @@
-// The datasets c4, c4_validation and c4_test: which files they take, and what they say without
-// them.
+// The datasets c4, c4_validation and c4_test: which files they read, and their errors without them.
 #include "plugins/datasets/c4/c4_dataset.h"
 
 #include <filesystem>
@@ -108,7 +107,7 @@ TEST(C4TestDataset, ReadsTheSampleOfTheSourceTree) {
   const WorkingDirectory top(TITAN_SOURCE_DIR);
   const C4TestDataset dataset({}, {});
   ASSERT_NE(dataset.indexed(), nullptr);
-  EXPECT_EQ(dataset.indexed()->size(), 2737);  // as tests/assets/corpus/README.md says
+  EXPECT_EQ(dataset.indexed()->size(), 2737);  // the number in tests/assets/corpus/README.md
   size_t num_bytes = 0;
   for (const std::string& text : texts_of(dataset)) num_bytes += text.size();
   EXPECT_EQ(num_bytes, 1620961U);

@@ -1,4 +1,5 @@
-// Gzip and zstd: all of the file or an Error that says where, never a quiet end.
+// Gzip and zstd: the reader returns the whole content or an Error with the place, and never stops
+// silently.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -132,7 +133,7 @@ TEST(CompressedFiles, MayEndInZerosWhereTheirToolsLetThem) {
 }
 
 TEST(CompressedFiles, DamageIsNeverTakenForContent) {
-  // with a checksum, a changed byte is refused or stands where it means nothing (a time stamp)
+  // with a checksum, a changed byte is refused, or is part of a field without effect (a time stamp)
   for (const Format& format : {kFormats[0], kFormats[1]}) {
     const std::string content = text(600, 5);
     const std::string packed = format.pack(content);

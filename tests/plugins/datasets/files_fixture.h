@@ -38,7 +38,7 @@ inline std::string gzip_member(std::string_view content) {
 struct FrameOptions {
   bool content_size = true;
   bool checksum = true;
-  int window_log = 0;  // 0: the library's choice
+  int window_log = 0;  // 0: the library's default
 };
 
 /// `content` as one zstd frame.
@@ -50,7 +50,7 @@ inline std::string zstd_frame(std::string_view content, const FrameOptions& opti
   std::string packed(ZSTD_compressBound(content.size()) + 64, '\0');
   ZSTD_inBuffer input{content.data(), content.size(), 0};
   ZSTD_outBuffer output{packed.data(), packed.size(), 0};
-  // twice, for a frame that is not written in one go has a window of its own
+  // twice, because a frame that is not written at once gets its own window size
   ZSTD_compressStream2(context, &output, &input, ZSTD_e_flush);
   const size_t left = ZSTD_compressStream2(context, &output, &input, ZSTD_e_end);
   ZSTD_freeCCtx(context);
@@ -59,14 +59,14 @@ inline std::string zstd_frame(std::string_view content, const FrameOptions& opti
   return packed;
 }
 
-/// One JSON object a line.
+/// One JSON object per line.
 inline std::string json_lines(const Texts& texts) {
   std::string content;
   for (const std::string& text : texts) content += nlohmann::json({{"text", text}}).dump() + "\n";
   return content;
 }
 
-/// What is left of the shard.
+/// The remaining lines of the shard.
 inline Texts rest_of(DocumentStream& stream) {
   Texts texts;
   for (Document document; stream.next(document);) {
@@ -76,7 +76,7 @@ inline Texts rest_of(DocumentStream& stream) {
   return texts;
 }
 
-/// All documents, in order, whichever way they are read.
+/// All documents, in order, by random or sequential access.
 inline Texts texts_of(const Dataset& dataset) {
   Texts texts;
   if (const IndexedDocuments* documents = dataset.indexed()) {

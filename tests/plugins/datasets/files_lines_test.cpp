@@ -1,4 +1,4 @@
-// Lines, open files and the files that a path means.
+// Lines, open files, and the files that a path selects.
 #include <random>
 #include <thread>
 #include <vector>
@@ -22,7 +22,7 @@ using titan::testing::TestFolder;
 using Names = std::vector<std::string>;
 
 TEST(LineIndex, FindsLinesAcrossTheChunksItReads) {
-  // a line end, a blank line or a byte order mark may stand anywhere around a chunk's border
+  // a line end, a blank line or a byte order mark may occur anywhere around a chunk's border
   TestFolder folder;
   constexpr size_t kBorder = size_t{256} << 10;
   for (size_t shift = 0; shift < 8; ++shift) {
@@ -121,7 +121,7 @@ TEST(OpenFiles, StayWithinTheirBoundAndGiveTheRightFile) {
     const auto file = files.open(wanted);
     file->read(0, file->size(), content);
     ASSERT_EQ(content, std::to_string(wanted));
-    ASSERT_LE(num_descriptors(), before + 5);  // and the one that is held here
+    ASSERT_LE(num_descriptors(), before + 5);  // and the one held here
   }
   const auto held = files.open(3);
   EXPECT_EQ(files.open(3), held);  // not opened again

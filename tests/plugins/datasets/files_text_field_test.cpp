@@ -1,4 +1,5 @@
-// The text of a JSON line: the fast scanner against the parser that explains, and UTF-8.
+// The text field of a JSON line: the fast scanner against the parser that explains errors, and
+// UTF-8.
 #include <random>
 #include <vector>
 
@@ -76,7 +77,7 @@ class RandomJson {
     for (size_t i = below(4); i > 0; --i) object[text()] = value(depth);
     return object;
   }
-  /// An object whose member "text" is `wanted`, somewhere between others.
+  /// An object whose member "text" is `wanted`, between other members.
   Json object(const std::string& wanted) {
     Json object = members(4);
     object.erase("text");

@@ -1,5 +1,4 @@
-// The jsonl dataset and bad input: lines that are no document, files that end early, paths and
-// positions that are wrong.
+// The jsonl dataset and bad input: malformed lines, truncated files, invalid paths and positions.
 #include <filesystem>
 
 #include <sys/stat.h>
@@ -199,7 +198,7 @@ TEST(JsonlDatasetBadInput, PassesOverBadLinesWhenAskedAndTellsOnce) {
         const JsonlDataset dataset = open_lines(path, {.index = index, .skip_bad_lines = true});
         EXPECT_EQ(texts_of(dataset), (Texts{"a", "b", "c"}));
         EXPECT_EQ(texts_of(dataset), (Texts{"a", "b", "c"}));
-        if (dataset.streamed()) {  // who skips passes over the same lines
+        if (dataset.streamed()) {  // a reader that skips malformed lines skips the same ones
           const auto stream = dataset.streamed()->open(0);
           Document document;
           EXPECT_TRUE(stream->skip());

@@ -1,5 +1,5 @@
-// The jsonl dataset: which documents it has, plain and compressed, where it continues, and what it
-// says about bad input.
+// The jsonl dataset: its documents, plain and compressed, its positions to resume from, and its
+// errors for bad input.
 #include "plugins/datasets/jsonl/jsonl_dataset.h"
 
 #include <random>
@@ -95,7 +95,7 @@ TEST(JsonlDataset, StreamsAllFilesWhenOneIsCompressed) {
 }
 
 TEST(JsonlDataset, ContinuesExactlyWhereItsPositionWasTaken) {
-  // random contents, kill points and formats; documents are read and skipped on the way
+  // random contents, kill points and formats, with documents read and skipped in between
   std::mt19937 random(1);
   TestFolder folder;
   for (int round = 0; round < 60; ++round) {
@@ -140,7 +140,7 @@ TEST(JsonlDataset, ContinuesExactlyWhereItsPositionWasTaken) {
       ASSERT_EQ(rest_of(*stream), wanted);
       EXPECT_FALSE(resumed->skip());
       EXPECT_EQ(resumed->position(), stream->position());
-      resumed->seek(stream->position());  // the end is a position too
+      resumed->seek(stream->position());  // the end is a valid position too
       EXPECT_FALSE(resumed->next(document));
     }
   }
@@ -188,7 +188,7 @@ TEST(JsonlDataset, MayBeReadByAnyNumberOfThreads) {
   TestFolder folder;
   Texts all;
   for (int i = 0; i < 2000; ++i) all.push_back(std::to_string(i));
-  const size_t per_file = 20;  // more files than stay open
+  const size_t per_file = 20;  // more files than may be open at once
   for (size_t i = 0; i < all.size(); i += per_file) {
     const auto first = all.begin() + static_cast<ptrdiff_t>(i);
     folder.write("x/" + std::to_string(10000 + i) + ".jsonl",

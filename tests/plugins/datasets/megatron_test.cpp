@@ -1,5 +1,5 @@
-// The megatron dataset: what its index may hold, and files that change while they are read. What
-// other software writes is judged by tests/referee/token_files_referee.py.
+// The megatron dataset: valid and invalid indexes, and files that change while they are read.
+// tests/referee/token_files_referee.py reads files written by other software.
 #include "plugins/datasets/megatron/megatron_dataset.h"
 
 #include <cstring>
@@ -28,7 +28,7 @@ std::string bytes_of(T value) {
   return bytes;
 }
 
-/// An index of uint16 ids. `documents`: the lengths of the sequences of each.
+/// An index of uint16 ids. `documents`: the lengths of the sequences of each document.
 std::string index_of(const std::vector<std::vector<int32_t>>& documents, bool with_modes = false) {
   std::string lengths, starts, entries = bytes_of(int64_t{0});
   int64_t num_sequences = 0, start = 0;
@@ -109,11 +109,11 @@ TEST(MegatronIndex, ReadsOrRefusesEveryChangedByte) {
       }
     }
   }
-  EXPECT_GT(num_read, 0);  // documents that begin elsewhere
+  EXPECT_GT(num_read, 0);  // each document begins at a different place
   EXPECT_LT(num_read, 30);
 }
 
-/// Two pairs: documents of one id, then of two.
+/// Two pairs of files: with documents of one id, then of two.
 class MegatronFiles : public ::testing::Test {
  protected:
   MegatronFiles() {

@@ -1,4 +1,4 @@
-// The messages dataset: the forms in which conversations are written down, and lines that are none.
+// The messages dataset: formats of conversations, and malformed lines.
 #include "plugins/datasets/messages/messages_dataset.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Document read_form(const std::string& line, const MessagesOptions& options = {})
   return document;
 }
 
-/// What is wrong with the line.
+/// The error of reading the line.
 std::string wrong_line(const std::string& line, const MessagesOptions& options = {}) {
   return error_of([&] { read_form(line, options); }).message();
 }
@@ -76,7 +76,8 @@ TEST(MessagesDataset, PromptsAndCompletionsAreTextsOrMessages) {
                                    R"({"role":"user","content":"a"}],)"
                                    R"("completion":[{"role":"assistant","content":"b"}]})");
   EXPECT_EQ(chats.conversations[0].chat.at("messages").as_list().size(), 3u);
-  EXPECT_EQ(chats.conversations[0].first_target, 2) << "an answer in the prompt is read only";
+  EXPECT_EQ(chats.conversations[0].first_target, 2)
+      << "an answer in the prompt does not count in the loss";
 }
 
 TEST(MessagesDataset, PreferencesAreTwoConversationsThePreferredFirst) {
@@ -114,7 +115,7 @@ TEST(MessagesDataset, WithoutAPromptItIsWhatBothBeginWith) {
   const std::string chats = R"("chosen":)" + turn + R"(y"}],"rejected":)" + turn + R"(n"}])";
   EXPECT_EQ(read_form("{" + chats + "}").conversations[0].first_target, 1);
   EXPECT_EQ(read_form(R"({"prompt":"q",)" + chats + "}").conversations[1].first_target, 1)
-      << "a prompt beside whole chats repeats their first message";
+      << "a prompt next to whole chats repeats their first message";
   EXPECT_TRUE(
       holds(wrong_line(R"({"prompt":"p",)" + chats + "}"), "'prompt' is a text, 'chosen' and"));
 }

@@ -1,4 +1,4 @@
-// The synthetic dataset: its optimum is what counting its tokens gives.
+// The synthetic dataset: counting its tokens gives its documented optimal loss.
 #include "plugins/datasets/synthetic/synthetic_dataset.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<int32_t> tokens_of(const SyntheticDataset& dataset, int64_t index) {
   return document.tokens;
 }
 
-/// In nats, of what was counted, with the bias of counting taken out (Miller and Madow, 1955).
+/// Entropy of the counts in nats, corrected for the bias of counting (Miller and Madow, 1955).
 double entropy(const std::map<int32_t, double>& counts) {
   double total = 0, sum = 0;
   for (const auto& [token, count] : counts) total += count;
@@ -50,7 +50,7 @@ struct Counts {
       }
     }
   }
-  /// Of a token when the one before is known.
+  /// Entropy of a token, given the token before it.
   double conditional_entropy() const {
     double total = 0, sum = 0;
     for (const auto& [token, counts] : followers) {
@@ -136,7 +136,7 @@ TEST(SyntheticDataset, DocumentsDependOnSeedAndNumberOnly) {
 }
 
 TEST(SyntheticDataset, TokensAreTheSameOnEveryMachine) {
-  // computed apart from this code, with SplitMix64 as published
+  // computed independently of this code, with SplitMix64 as published
   const auto first = [](SyntheticTask task) {
     std::vector<int32_t> tokens = tokens_of(make({.task = task}), 0);
     tokens.resize(4);

@@ -1,4 +1,4 @@
-// The dataset text_folder: which files are documents, links, and what is no UTF-8.
+// The dataset text_folder: which files are documents, links, and invalid UTF-8.
 #include "plugins/datasets/text_folder/text_folder_dataset.h"
 
 #include <filesystem>
@@ -62,7 +62,7 @@ TEST(TextFolder, FollowsLinksButNoLoop) {
   folder.write("blobs/abc", "three");
   fs::create_directory_symlink("..", folder.at("x/a/up"));
   fs::create_directory_symlink(".", folder.at("x/self"));
-  fs::create_directory_symlink("a", folder.at("x/z"));  // the same folder by a second name
+  fs::create_directory_symlink("a", folder.at("x/z"));  // the same folder under a second name
   fs::create_directory_symlink(folder.at("outside"), folder.at("x/linked"));
   fs::create_symlink(folder.at("blobs/abc"), folder.at("x/3.txt"));
   const TextFolderDataset dataset = open_folder(folder.at("x"));

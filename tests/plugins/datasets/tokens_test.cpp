@@ -1,5 +1,5 @@
-// The tokens dataset: where documents begin and end, and files that change. What other software
-// writes is judged by tests/referee/token_files_referee.py.
+// The tokens dataset: borders of documents, and files that change.
+// tests/referee/token_files_referee.py reads files written by other software.
 #include "plugins/datasets/tokens/tokens_dataset.h"
 
 #include <algorithm>
@@ -113,7 +113,7 @@ TEST(TokensDataset, KeepsTheTokensThatNoMarkFrames) {
   EXPECT_EQ(documents({.document_end = 5}), (std::vector<Ids>{{1, 2, 9, 3, 9, 4}, {5}}));
 }
 
-// Half of a float is an id to whoever does not ask: a file says what it is, or the user does.
+// Half of a float32 would be read as a valid id, so the file or the user must give the dtype.
 TEST(TokensDataset, TakesNoFileForBareIdsUnlessItIsSaid) {
   TestFolder folder;
   std::string weights;

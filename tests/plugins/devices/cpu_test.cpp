@@ -19,7 +19,7 @@ at::Tensor bytes(int64_t count) {
 }
 
 TEST(CpuMemory, IsThatOfTheProcessUnlessTensorsAreCounted) {
-  EXPECT_GT(make_cpu(false)->memory().peak, int64_t{10} << 20);  // LibTorch alone is larger
+  EXPECT_GT(make_cpu(false)->memory().peak, int64_t{10} << 20);  // LibTorch alone takes more
 }
 
 TEST(CpuMemory, CountsWhatTensorsAskForToTheByte) {
@@ -44,7 +44,7 @@ TEST(CpuMemory, CountedTensorsHoldTheirValuesThroughGrowthAndEmptiness) {
   const int64_t before = device->memory().peak;
   grown.resize_({1000});
   EXPECT_EQ(grown[2].item<float>(), 7.0f);
-  EXPECT_EQ(device->memory().peak - before, 4000);  // the old 12 bytes are there while they move
+  EXPECT_EQ(device->memory().peak - before, 4000);  // the old 12 bytes exist until they are moved
   EXPECT_EQ(reinterpret_cast<uintptr_t>(grown.data_ptr()) % 64, 0u);
   EXPECT_EQ(at::zeros({0}).numel(), 0);
   EXPECT_EQ(at::empty({0, 5}).clone().numel(), 0);

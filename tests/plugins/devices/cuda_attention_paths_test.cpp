@@ -1,5 +1,6 @@
-// Attention on a GPU by cuDNN and by flash, which takes over where cuDNN refuses: here on the CPU,
-// where operations composed by their documentation stand in for LibTorch's, judged by titan's own.
+// Attention on a GPU with cuDNN, and with flash where cuDNN refuses. Runs on the CPU with stand-ins
+// for LibTorch's operations, written from their documentation, and compares with Titan's own
+// attention.
 #include <cmath>
 
 #include <ATen/Context.h>
@@ -28,13 +29,13 @@ struct PathShape {
   bool causal;
 };
 
-/// Views of (B, S, heads, hd) storage, as layers give them.
+/// Views of (B, S, heads, hd) storage, as in layers.
 Tensor layer_heads(int64_t batch, int64_t heads, int64_t length, int64_t dim, at::ScalarType type) {
   return random({batch, length, heads, dim}, type).transpose(1, 2);
 }
 
-// The operations of cuDNN and flash exist on GPUs alone. These stand in for them on the CPU:
-// softmax composed by their documentation, which checks what cuDNN takes for granted.
+// The operations of cuDNN and flash exist only on GPUs. These stand-ins compute softmax attention
+// from their documentation on the CPU, and check the requirements of cuDNN.
 enum class Cudnn { works, refuses, lacks_memory };
 Cudnn cudnn_state = Cudnn::works;
 int num_cudnn_calls = 0, num_flash_calls = 0;
@@ -156,7 +157,7 @@ class CudaAttentionPaths : public ::testing::Test {
   }
 };
 
-/// Forward and backward by `path` against those of the CPU.
+/// Forward and backward by `path`, compared with the CPU's.
 void expect_as_on_the_cpu(AttentionPath path, const Tensor& q, const Tensor& k, const Tensor& v,
                           const Tensor& dout, bool causal) {
   const at::NoGradGuard no_grad;
@@ -190,8 +191,8 @@ TEST_F(CudaAttentionPaths, AreThoseOfTheCpu) {
   EXPECT_EQ(num_flash_calls, 6);
 }
 
-// As layers give them: slices of a packed product, a gradient that is one number for all, and heads
-// in the layout of other models. An odd address is what no layer gives.
+// Inputs of layers: slices of a packed projection, a gradient expanded from one number, and heads
+// in the layout of other models. Only the odd address occurs in no layer.
 TEST_F(CudaAttentionPaths, CopyWhatCudnnCannotReadInPlace) {
   const Tensor packed = random({2, 9, 8 * 16}).view({2, 9, 8, 16}).transpose(1, 2);
   const Tensor q = packed.narrow(1, 0, 4), k = packed.narrow(1, 4, 2), v = packed.narrow(1, 6, 2);

@@ -1,5 +1,5 @@
-// The operations that a GPU runs, put together from ATen's: here on the CPU, judged by titan's own
-// CPU kernels (whose attention in double is ATen's).
+// Operations that the cuda plugin composes from ATen operations, run on the CPU and compared with
+// Titan's own CPU kernels (which use ATen's attention in double).
 #include "plugins/devices/cuda/composite_ops.h"
 
 #include <ATen/core/grad_mode.h>
@@ -21,7 +21,7 @@ namespace {
 
 using composite::AttentionPath;
 
-/// Same shape, strides and dtype, and equal up to `tolerance` of the largest value.
+/// Same shape, strides and dtype, and values that differ by at most `tolerance` times the largest.
 void expect_like(const Tensor& composed, const Tensor& own, double tolerance, const char* what) {
   ASSERT_EQ(composed.sizes(), own.sizes()) << what;
   EXPECT_EQ(composed.strides(), own.strides()) << what;
@@ -150,7 +150,7 @@ TEST(CudaCompositeOps, LinearCrossEntropyIsThatOfTheCpu) {
   }
 }
 
-// More logits than one chunk holds: 256 MiB of fp32 are 671 rows of this vocabulary.
+// More logits than fit into one chunk: 256 MiB of fp32 are 671 rows of this vocabulary.
 TEST(CudaCompositeOps, LinearCrossEntropyAddsItsChunksUp) {
   const Tensor x = random({1400, 2}, at::kFloat), weight = random({100'000, 2}, at::kFloat);
   const Tensor labels = random_ids(100'000, {1400});
@@ -183,7 +183,7 @@ struct Shape {
   bool causal;
 };
 
-/// Views of (B, S, heads, hd) storage, as layers give them.
+/// Views of (B, S, heads, hd) storage, as in layers.
 Tensor heads(int64_t batch, int64_t heads, int64_t length, int64_t dim, at::ScalarType type) {
   return random({batch, length, heads, dim}, type).transpose(1, 2);
 }
@@ -234,7 +234,7 @@ TEST(CudaCompositeOps, AttentionAddsItsBlocksOfQueriesUp) {
   expect_like(dv, grads.v, 1e-12, "dv");
 }
 
-// As context parallelism uses it: the softmax runs over two blocks of keys, each backward sees one.
+// As in context parallelism: the softmax covers two blocks of keys, each backward sees one.
 TEST(CudaCompositeOps, AttentionGradientsOfBlocksOfKeysAddUp) {
   const Tensor q = heads(2, 4, 6, 8, at::kDouble), k = heads(2, 2, 10, 8, at::kDouble);
   const Tensor v = heads(2, 2, 10, 8, at::kDouble), dout = heads(2, 4, 6, 8, at::kDouble);

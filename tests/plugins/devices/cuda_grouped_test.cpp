@@ -1,5 +1,5 @@
-// The products of groups as a GPU runs them, here on the CPU, which has at::_grouped_mm as well:
-// against a product of ATen's per group, and that the grouped one is taken where it can be.
+// Grouped products as a GPU runs them. Runs on the CPU, which has at::_grouped_mm too: compares
+// with one ATen product per group, and checks that at::_grouped_mm is used where possible.
 #include <atomic>
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ std::unique_ptr<at::ObserverContext> count_grouped(const at::RecordFunction& fun
   return nullptr;
 }
 
-/// How often `run` calls at::_grouped_mm.
+/// The number of calls of at::_grouped_mm in `run`.
 template <class Run>
 int calls_in(const Run& run) {
   grouped_calls = 0;
@@ -77,7 +77,7 @@ TEST(CudaGroupedMm, LeavesOperandsThatItCannotCopyToTheProductPerGroup) {
   const Tensor wide = random({6, 24}, at::kBFloat16), weight = random({2, 16, 16}, at::kBFloat16);
   const auto product = [&](const Tensor& x) { return composite::grouped_mm(x, weight, rows); };
   EXPECT_EQ(calls_in([&] { product(wide.narrow(1, 8, 16)); }), 1);
-  EXPECT_EQ(calls_in([&] { product(wide.narrow(1, 1, 16)); }), 0);  // 2 bytes behind a boundary
+  EXPECT_EQ(calls_in([&] { product(wide.narrow(1, 1, 16)); }), 0);  // 2 bytes past alignment
   const Tensor odd_rows = random({6, 18}, at::kBFloat16).narrow(1, 0, 16);
   EXPECT_EQ(calls_in([&] { product(odd_rows); }), 0);
   const Tensor none = random({0, 16}, at::kBFloat16);

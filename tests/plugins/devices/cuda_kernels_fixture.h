@@ -1,4 +1,4 @@
-// What the tests of the cuda plugin's kernels share.
+// Shared helpers of the tests of the cuda plugin's kernels.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace titan::ops::testing {
 
-/// Memory that nobody wrote is NaN, so that a kernel which leaves some of it shows.
+/// Memory filled with NaN, so that elements which a kernel does not write are visible.
 class KernelTest : public ::testing::Test {
  protected:
   void SetUp() override { at::globalContext().setDeterministicAlgorithms(true, true); }
@@ -33,7 +33,7 @@ inline void expect_near(const Tensor& got, const Tensor& expected, const char* w
       << what << " of " << got.scalar_type() << " " << got.sizes();
 }
 
-/// Of the same values, with rows that lie further apart or start at odd addresses.
+/// Tensors with the same values, whose rows have gaps or start at odd addresses.
 inline Tensor with_odd_start(const Tensor& x) {
   const Tensor storage = at::zeros_like(x).flatten();
   const Tensor longer = at::cat({storage.narrow(0, 0, 1), storage});

@@ -1,5 +1,5 @@
-// The kernels of the cuda plugin, by the grid emulator: against titan's CPU operations and
-// ATen's, in orders that a GPU might take.
+// The kernels of the cuda plugin in the grid emulator, in execution orders that a GPU might choose.
+// Compared with Titan's CPU operations and ATen's.
 #include "plugins/devices/cuda/kernels/fused_ops.h"
 
 #include <cmath>
@@ -65,8 +65,8 @@ TEST_F(CudaKernels, RmsNormIsThatOfTheCpu) {
     }
 }
 
-// 600 rows are two to a block. Rows of 2 to 4 accesses of each thread stay in registers, or are
-// added up in shared memory; 8200 columns are more than that takes.
+// With 600 rows, a block has two. Rows of 2 to 4 accesses per thread stay in registers, or are
+// added up in shared memory; 8200 columns exceed that.
 TEST_F(CudaKernels, RmsNormAddsTheWeightsGradientOverManyRowsAndColumns) {
   const int64_t shapes[][2] = {{600, 24}, {1100, 40}, {3, 1032}, {4, 1030}, {3, 4100}, {2, 8200}};
   for (const auto& [rows, dim] : shapes) {
@@ -81,7 +81,7 @@ TEST_F(CudaKernels, RmsNormAddsTheWeightsGradientOverManyRowsAndColumns) {
   }
 }
 
-// Pieces of 8 numbers: 1, 2 and 4 of each thread, the last ones not of all threads.
+// Pieces of 8 numbers: 1, 2 and 4 per thread, the last ones only for some threads.
 TEST_F(CudaKernels, RmsNormTakesNarrowRowsOfAnyNumberOfAccesses) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf})
     for (const int64_t dim : {2048, 2064, 4104, 8208}) {
@@ -161,7 +161,7 @@ TEST_F(CudaKernels, SwigluReadsTheHalvesOfAPackedProductInPlace) {
     const Tensor gate = packed.narrow(2, 0, columns), up = packed.narrow(2, columns, columns);
     expect_near(fused::swiglu_forward(gate, up),
                 composite::swiglu_forward(gate.contiguous(), up.contiguous()), "out");
-    // rows that do not follow each other in one stride
+    // rows that do not follow each other with one stride
     const Tensor turned = packed.transpose(0, 1);
     expect_near(
         fused::swiglu_forward(turned.narrow(2, 0, columns), turned.narrow(2, columns, columns)),
@@ -196,7 +196,7 @@ TEST_F(CudaKernels, RopeIsThatOfTheCpuBothWays) {
       for (const bool with_positions : {false, true}) {
         const Tensor angles = random({12, head_dim / 2}, at::kFloat);
         const Tensor cos = angles.cos(), sin = angles.sin();
-        // q and k side by side in one product
+        // q and k next to each other in one projection
         const Tensor packed = random({2, 9, 6, head_dim}, type);
         const Tensor q = packed.narrow(2, 0, 4), k = packed.narrow(2, 4, 2);
         const Tensor ids = with_positions ? random_ids(12, {2, 9}) : Tensor();
@@ -212,7 +212,7 @@ TEST_F(CudaKernels, RopeIsThatOfTheCpuBothWays) {
       }
 }
 
-// Queries, keys and values side by side in one product: in place, and into another one.
+// Queries, keys and values next to each other in one projection: in place, and into another one.
 TEST_F(CudaKernels, RopeIntoIsTheBitsOfRopeInPlaceAndElsewhere) {
   for (const at::ScalarType type : kFusedTypes)
     for (const int64_t head_dim : {10, 16, 64}) {
@@ -343,7 +343,7 @@ TEST_F(CudaKernels, LinearCrossEntropyTakesAllRowsWhereTheirLogitsAreSmall) {
   EXPECT_EQ(rows_of(4096, 4096, at::kFloat), 1024);
 }
 
-// The CPU adds each row's tokens in their order too.
+// The CPU too adds each row's tokens in their order.
 TEST_F(CudaKernels, EmbeddingsGradientIsTheBitsOfTheCpu) {
   for (const at::ScalarType type : kFusedTypes)
     for (const int64_t dim : {1, 6, 64, 1040}) {

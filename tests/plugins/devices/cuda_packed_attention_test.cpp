@@ -1,6 +1,7 @@
 // Attention within documents as a GPU runs it. ATen's kernel for sequences of different lengths
-// exists on GPUs alone, so one by its documentation stands in for it on the CPU: softmax of each
-// sequence's scores, composed of ATen's operations, told apart by the sums that it is given.
+// exists only on GPUs. A stand-in written from its documentation runs on the CPU: softmax of each
+// sequence's scores, composed of ATen's operations, with sequences separated by the given
+// cumulative lengths.
 #include <algorithm>
 
 #include <ATen/core/grad_mode.h>
@@ -47,7 +48,8 @@ Answer answer(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, do
   return {at::matmul(at::softmax(scores, -1), v).transpose(0, 1), at::logsumexp(scores, {-1})};
 }
 
-/// As the documentation has it: int32 sums from 0 on, the longest sequence, the number of tokens.
+/// Begins of the sequences. Checks the documented form: int32 cumulative lengths from 0, the
+/// longest sequence, the number of tokens.
 std::vector<int64_t> begins_of(const OptionalTensor& sums, const Tensor& q, int64_t longest) {
   ++num_calls;
   EXPECT_TRUE(sums && sums->scalar_type() == at::kInt && sums->is_contiguous());
@@ -101,8 +103,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(
   return {grads[0], grads[1], grads[2]};
 }
 
-/// flash_forward with the operation's own parameters: later versions of LibTorch have more of them
-/// behind those that it reads.
+/// flash_forward with exactly the operation's parameters. Later versions of LibTorch append
+/// parameters to those that flash_forward reads.
 template <class Schema>
 struct FlashForward;
 template <class Result, class... Parameters>
@@ -126,7 +128,7 @@ struct Packed {
   std::vector<int64_t> lengths;
 };
 
-/// Two rows of 12 tokens, as views of the storage that layers give.
+/// Two rows of 12 tokens, as views of the storage that layers use.
 Packed some(at::ScalarType type) {
   const auto heads = [&](int64_t count) { return random({2, 12, count, 8}, type).transpose(1, 2); };
   const Tensor documents = at::tensor({0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3, 3,  //
@@ -154,7 +156,7 @@ TEST(CudaPackedAttention, GivesTheFlashKernelAllDocumentsAtOnce) {
         composite::packed_attention_forward(path, q, k, v, x.lengths, true, 0.3);
     const auto [dq, dk, dv] = composite::packed_attention_backward(
         path, by_tokens(x.dout), q, k, v, out, logsumexp, x.lengths, true, 0.3);
-    EXPECT_EQ(num_calls, path == AttentionPath::flash ? 4 : 0);  // sums of q and k, there and back
+    EXPECT_EQ(num_calls, path == AttentionPath::flash ? 4 : 0);  // lengths of q and k, twice
     const Tensors found = {out, dq, dk, dv},
                   expected = {own.detach(), grads[0], grads[1], grads[2]};
     for (size_t i = 0; i < found.size(); ++i) {

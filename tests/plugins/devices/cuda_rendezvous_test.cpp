@@ -1,4 +1,5 @@
-// The ranks of a group meet before NCCL connects them: all come, some do not, two share a GPU.
+// The rendezvous of a group's ranks before NCCL connects them: all arrive, some do not, two share a
+// GPU.
 #include "plugins/devices/cuda/rank_rendezvous.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// The kernels of the cuda plugin that work on weights and float8, by the grid emulator: against
-// ATen, the float8 converter and titan's stochastic rounding.
+// The cuda plugin's kernels for weights and float8 in the grid emulator, compared with ATen, the
+// float8 converter and Titan's stochastic rounding.
 #include <cmath>
 
 #include <ATen/ops/_fused_adamw.h>
@@ -35,7 +35,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.view(at::kByte).equal(b.view(at::kByte));
 }
 
-// Every bfloat16 there is, and numbers between two of them.
+// Every bfloat16 value, and numbers between neighbours.
 TEST_F(CudaStepKernels, RoundingToFewBitsIsThatOfAten) {
   const Tensor upper = at::arange(1 << 16, at::kInt).mul(1 << 16);
   for (const int64_t lower : {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff}) {
@@ -85,7 +85,7 @@ TEST_F(CudaStepKernels, Float8OfATensorIsTheConverters) {
         }
 }
 
-// Whole squares of 128, parts of them, and strips of 16 rows that are not whole.
+// Whole tiles of 128 x 128, partial ones, and partial strips of 16 rows.
 constexpr int64_t kTurnedShapes[][2] = {{7, 3},     {64, 40},   {16, 4},    {33, 136},
                                         {128, 128}, {272, 144}, {130, 260}, {300, 520}};
 
@@ -117,7 +117,7 @@ TEST_F(CudaStepKernels, Float8OfATransposeIsTheConverters) {
       }
 }
 
-// The largest values are cut.
+// The largest values are clamped.
 TEST_F(CudaStepKernels, Float8ByAKnownScaleIsTheConverters) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
     for (const at::ScalarType format : kFormats)
@@ -160,7 +160,7 @@ TEST_F(CudaStepKernels, Float8OfZerosAndOfWhatIsNoNumber) {
   EXPECT_TRUE(by_row[1].item<bool>());
 }
 
-// As if the CPU had the operations that the plugin gives to CUDA.
+// Registers on the CPU the operations that the plugin registers for CUDA.
 TEST_F(CudaStepKernels, ProductsThatTheDeviceQuantisesForAreTheConvertersOwn) {
   for (const char* name : {"tensorwise", "rowwise", "rowwise_with_gw_hp"})
     for (const auto& c : quantized_test::layer_cases()) {
@@ -219,7 +219,7 @@ Weight widened(const Weight& from) {
 }
 
 constexpr AdamWNumbers kStep{3e-3, 0.9, 0.95, 1e-8, 0.1};
-/// Types of weight, gradient and states that the kernel takes.
+/// Dtypes of weight, gradient and states that the kernel accepts.
 constexpr at::ScalarType kAdamWTypes[][3] = {
     {at::kFloat, at::kFloat, at::kFloat},       {at::kFloat, at::kFloat, at::kBFloat16},
     {at::kBFloat16, at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16, at::kBFloat16},
@@ -231,7 +231,7 @@ bool step(const Weight& w) {
                            1, 1);
 }
 
-/// While it lives, the CPU has the operation that the cuda plugin registers.
+/// During its lifetime the CPU has the operation that the cuda plugin registers.
 torch::Library cpu_with_adamw() {
   torch::Library library(torch::Library::IMPL, "titan", c10::DispatchKey::CPU, __FILE__, __LINE__);
   library.impl("adamw_step_", TORCH_FN(fused::adamw_step));
@@ -258,7 +258,7 @@ TEST_F(CudaStepKernels, AdamWIsThatOfAtenRoundedOnce) {
   EXPECT_FALSE(step(turned));
 }
 
-/// Bits of the update in fp32, by titan's own rounding, of a slice of a weight.
+/// Bits of the update in fp32 for a slice of a weight, by Titan's own rounding.
 void expect_rounded_as_the_cpu(const std::vector<int64_t>& whole, const nn::Slice& slice) {
   constexpr uint64_t kSeed = 5;
   const std::string name = "layers.0.weight";
@@ -285,7 +285,7 @@ TEST_F(CudaStepKernels, AdamWRoundsAtRandomWithTheBitsOfTheCpu) {
   expect_rounded_as_the_cpu({37}, {{0}, {37}});
 }
 
-// As clipping multiplies: in fp32, rounded to the gradient's type.
+// Multiplied as in clipping: in fp32, rounded to the gradient's dtype.
 TEST_F(CudaStepKernels, AdamWOfAScaledGradientIsThatOfOneMultipliedBefore) {
   for (const auto& [w, g, s] : kAdamWTypes)
     for (const int64_t size : {1, 77, 9000}) {
@@ -315,13 +315,13 @@ TEST_F(CudaStepKernels, AdamWLeavesToOthersWhatItDoesNotTake) {
     EXPECT_NE(w.weight.equal(before), taken);
     return taken;
   };
-  EXPECT_FALSE(takes({4, 6}, {{0, 0}, {4, 6}}));  // the CPU has no such operation
+  EXPECT_FALSE(takes({4, 6}, {{0, 0}, {4, 6}}));  // the CPU has no such operation yet
   const torch::Library library = cpu_with_adamw();
   EXPECT_TRUE(takes({4, 6}, {{0, 0}, {4, 6}}));
-  EXPECT_FALSE(takes({4, 6, 5}, {{1, 2, 1}, {2, 3, 2}}));  // no matrix of a matrix
+  EXPECT_FALSE(takes({4, 6, 5}, {{1, 2, 1}, {2, 3, 2}}));  // not a matrix of the stack
 }
 
-/// A weight in bf16 after some steps of the optimizer that rounds at random.
+/// A weight in bf16 after some optimizer steps with stochastic rounding.
 Tensor trained(const char* state_dtype) {
   Parameter p(std::vector<int64_t>{24, 36}, nn::Init::constant(1));
   p.set_name("w");
@@ -336,7 +336,7 @@ Tensor trained(const char* state_dtype) {
   return p.shard().detach().clone();
 }
 
-/// A weight after some steps of AdamW, whose gradients the optimizer multiplies or this does.
+/// A weight after some steps of AdamW. Either the optimizer or this function scales the gradients.
 Tensor clipped(at::ScalarType type, const char* state_dtype, bool by_optimizer) {
   Parameter p(std::vector<int64_t>{24, 36}, nn::Init::constant(1));
   p.set_name("w");
@@ -386,7 +386,7 @@ TEST_F(CudaStepKernels, OptimizersScaleGradientsWhereTheDeviceDoes) {
   EXPECT_FALSE(scales("Adam", "fused"));
 }
 
-// The last bit of the update in fp32 may differ, and with it a few of the roundings.
+// The last bit of the update in fp32 may differ, which changes a few roundings.
 TEST_F(CudaStepKernels, OptimizersUpdateWideWeightsByWhatTheDeviceBrings) {
   for (const char* state_dtype : {"float32", "bfloat16"}) {
     const Tensor composed = trained(state_dtype);

@@ -1,6 +1,6 @@
-// The cuda device: what it says where there is no GPU, and, where there is one, memory, operations
-// and NCCL. A suite holds what needs the same: on a machine without it the whole suite is skipped,
-// with the reason, and nothing else ever is.
+// The cuda device: its errors without a GPU, and with one its memory, operations and NCCL. Each
+// suite groups tests with the same requirement. On a machine that lacks it the whole suite is
+// skipped with the reason; no other test is ever skipped.
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -46,7 +46,7 @@ bool is_built() {
   return std::filesystem::exists(plugin_folder() / "cuda.plugin.so");
 }
 
-/// Why the plugin cannot be opened at all; empty when it can.
+/// Why the plugin cannot be opened; empty when it can.
 std::string why_closed() {
   if (!is_built()) return "this build has no cuda plugin (see TITAN_CUDA)";
   try {
@@ -61,7 +61,7 @@ std::string why_closed() {
 
 #define SKIP_UNLESS_OPEN() \
   if (const std::string why = why_closed(); !why.empty()) GTEST_SKIP() << why
-// With a GPU everything has to work: a plugin that does not open there is a failure.
+// With a GPU everything must work: a plugin that does not open there is a failure.
 #define SKIP_WITHOUT_GPU()                                                                 \
   if (!is_built()) GTEST_SKIP() << why_closed();                                           \
   if (!has_driver()) GTEST_SKIP() << "this machine has no NVIDIA driver (/dev/nvidiactl)"; \
@@ -92,11 +92,11 @@ TEST(CudaPlugin, BringsOperationsAndStreams) {
   EXPECT_TRUE(c10::impl::hasDeviceGuardImpl(c10::kCUDA));
 }
 
-// LibTorch asks once per process whether it has CUDA, at the first backward at the latest. In a run
-// the device is made before; here in a process of its own.
+// LibTorch checks once per process whether it has CUDA, at the first backward at the latest. A run
+// creates the device before that; the test needs its own process.
 TEST(CudaPlugin, IsKnownToLibTorchWhenItIsOpenedFirst) {
   SKIP_UNLESS_OPEN();
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts this program anew
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts this program again
   EXPECT_EXIT(
       {
         plugin_registry().component("device", "cuda");
@@ -115,7 +115,7 @@ TEST(CudaAbsent, SaysThatThereIsNoGpu) {
   EXPECT_TRUE(holds(error.message(), "set device.name = \"cpu\""));
 }
 
-// Where one GPU is visible every local rank takes it.
+// If only one GPU is visible, every local rank uses it.
 TEST(CudaDevices, RefuseALocalRankWithoutAGpuOfItsOwn) {
   SKIP_WITHOUT_TWO_GPUS();
   const Error error = error_of([] { make_cuda(1000); });
@@ -200,7 +200,7 @@ TEST(CudaOps, RopeIsThatOfTheCpu) {
   }
 }
 
-// Double takes the matrix products, fp32 the memory-efficient kernel, bf16 flash.
+// Double uses the matrix products, fp32 the memory-efficient kernel, bf16 flash.
 TEST(CudaOps, AttentionIsThatOfTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const auto& [type, tolerance] : kPrecisions) {
@@ -219,7 +219,7 @@ TEST(CudaOps, AttentionIsThatOfTheCpu) {
   }
 }
 
-// Lengths that a GPU with compute capability 9 leaves to cuDNN, without deterministic algorithms.
+// Lengths for which a GPU with compute capability 9 uses cuDNN, without deterministic algorithms.
 TEST(CudaOps, AttentionOfLongSequencesIsThatOfTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const int64_t head_dim : {64, 128})
@@ -249,7 +249,7 @@ TEST(CudaOps, LossAndEmbeddingAreThoseOfTheCpu) {
 TEST(CudaOps, ProductsOfGroupsAreThoseOfTheCpu) {
   SKIP_WITHOUT_GPU();
   const std::vector<int64_t> rows = {5, 0, 12, 0};
-  // with rows of 16 bytes, which ATen's grouped product wants, and without
+  // with rows of 16 bytes, which ATen's grouped product requires, and without
   for (const auto& [type, tolerance] : kPrecisions)
     for (const int64_t width : {16, 18})
       expect_as_on_the_cpu(
@@ -257,7 +257,7 @@ TEST(CudaOps, ProductsOfGroupsAreThoseOfTheCpu) {
           {random({17, width}), random({4, 24, width})}, type, tolerance);
 }
 
-/// Every collective, with results that tell the ranks apart.
+/// Every collective, with results that differ by rank.
 void check_collectives(const dist::Group& group, c10::Device device) {
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   const int64_t size = group.size(), rank = group.rank();

@@ -1,4 +1,4 @@
-// The table of published peaks: the driver's names must find the right row, or none.
+// The table of published peaks: each driver name must match the right row, or none.
 #include "plugins/devices/cuda/gpu_peaks.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The emulator finds what is wrong with a kernel: each test breaks one in one way.
+// The emulator detects defects of kernels. Each test contains one defect.
 #include "plugins/devices/cuda/emulator/emulator.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using emulator::Order;
 using emulator::ScopedOrder;
 using grid::Span;
 
-/// Runs `body` as a kernel of these sizes; the defect that ends it, and its words.
+/// Runs `body` as a kernel of these sizes. Returns the defect that ended it and its message.
 template <class Body>
 std::optional<GridError> error_in(int64_t blocks, int threads, const Body& body) {
   try {
@@ -66,7 +66,7 @@ TEST(GridEmulator, FindsAccessesOutsideOfGlobalMemory) {
   expect_none([&] { numbers.span(64).store(grid::thread(), 1); });
   expect_defect(Defect::global_bounds, [&] { numbers.span(63).store(grid::thread(), 1); });
   expect_defect(Defect::global_bounds, [&] { numbers.span().load(grid::thread() - 1); });
-  // the last piece reaches over the end
+  // the last piece exceeds the end
   expect_none([&] { numbers.span(256).piece<4>(4 * grid::thread()); });
   expect_defect(Defect::global_bounds, [&] { numbers.span(255).piece<4>(4 * grid::thread()); });
 }
@@ -87,7 +87,7 @@ TEST(GridEmulator, FindsThreadsThatMeetInGlobalMemory) {
     const float value = numbers.span().load((grid::thread() + 1) % 64);
     numbers.span().store(grid::thread(), value);
   });
-  // a barrier holds the threads of a block apart, but not two blocks
+  // a barrier orders the threads of a block, but not two blocks
   const auto behind_a_barrier = [&] {
     const float value = numbers.span().load((grid::thread() + 1) % 64);
     grid::sync_block();
@@ -95,7 +95,7 @@ TEST(GridEmulator, FindsThreadsThatMeetInGlobalMemory) {
   };
   expect_none(behind_a_barrier);
   expect_defect(Defect::global_race, behind_a_barrier, /*blocks=*/2);
-  // its own element a thread may read and write
+  // a thread may read and write its own element
   expect_none(
       [&] {
         const int64_t i = grid::block() * 64 + grid::thread();
@@ -122,7 +122,7 @@ TEST(GridEmulator, FindsReadsOfSharedMemoryThatNobodyWrote) {
     grid::sync_block();
     values.load(grid::thread());
   });
-  // what the block before left is not this block's
+  // shared memory of an earlier block is not initialised
   expect_defect(
       Defect::shared_unwritten,
       [] {
@@ -147,10 +147,10 @@ TEST(GridEmulator, FindsAMissingBarrier) {
     values.store(grid::thread(), 1);
     grid::sync_block();
     values.load(63 - grid::thread());
-    values.store(grid::thread(), 2);  // another one may not have read it yet
+    values.store(grid::thread(), 2);  // another thread may not have read it yet
   };
   expect_defect(Defect::shared_race, without);
-  // many readers, then a writer that was the last of them
+  // many readers, then the last reader writes
   expect_defect(Defect::shared_race, [] {
     TITAN_SHARED(float, value, 1);
     if (grid::thread() == 0) value.store(0, 1);
@@ -164,8 +164,8 @@ TEST(GridEmulator, FindsAMissingBarrier) {
   });
 }
 
-// A block's sum uses its scratch again in the next row: without the second barrier in over_block a
-// fast warp writes over what a slow one has yet to read.
+// A block's sum reuses its scratch memory in the next row. Without the second barrier in over_block
+// a fast warp overwrites values that a slow warp has not read.
 TEST(GridEmulator, FindsTheSecondBarrierOfAReductionWhenItIsForgotten) {
   const auto sum_twice = [](bool forgetful) {
     TITAN_SHARED(float, scratch, 2);
@@ -201,7 +201,7 @@ TEST(GridEmulator, FindsShufflesThatNotAllLanesReach) {
     if (grid::lane() == 3) grid::sync_block();
     grid::shuffle_xor(1.0f, 1);
   });
-  // warps need not agree
+  // different warps may diverge
   expect_none([] {
     if (grid::warp() == 1) grid::shuffle_xor(1.0f, 1);
   });
@@ -229,7 +229,7 @@ TEST(GridEmulator, NamesTheLineAndTheThreads) {
       << error->what();
 }
 
-// After an error the next launch starts anew.
+// A launch after an error starts fresh.
 TEST(GridEmulator, GoesOnAfterAnError) {
   Numbers numbers;
   expect_defect(Defect::global_bounds, [&] { numbers.span(7).load(grid::thread()); });

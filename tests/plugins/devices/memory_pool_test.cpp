@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 
-/// Bytes of this process that lie in physical memory.
+/// Resident bytes of this process.
 int64_t resident_bytes() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
@@ -28,7 +28,7 @@ struct Block {
   char mark;
 };
 
-/// Takes and fills a block.
+/// Allocates and fills a block.
 Block take(MemoryPool& pool, size_t size, char mark = 1) {
   const Block block{static_cast<char*>(pool.take(size)), size, mark};
   if (block.data != nullptr) std::memset(block.data, mark, size);
@@ -40,7 +40,8 @@ bool is_intact(const Block& block) {
                      [&](char byte) { return byte == block.mark; });
 }
 
-/// Blocks of many sizes, in an order like that of a step: most die in the order opposite to birth.
+/// Blocks of many sizes, in an order like that of a step: most are freed in the reverse order of
+/// allocation.
 void simulate_step(MemoryPool& pool, int seed) {
   std::mt19937 random(seed);
   std::vector<Block> blocks;
@@ -103,7 +104,7 @@ TEST(MemoryPool, WhatItKeepsIsBoundedByWhatWasInUse) {
   MemoryPool pool(2048 * kMiB);
   const int64_t before = resident_bytes();
   std::vector<Block> blocks;
-  // holes of 3 MiB, of no use to blocks of 8
+  // holes of 3 MiB, too small for blocks of 8
   for (int i = 0; i < 80; ++i) blocks.push_back(take(pool, 3 * kMiB));
   for (int i = 0; i < 80; ++i)
     if (i % 4 != 0) {

@@ -1,4 +1,4 @@
-// What the transport through shared memory does where ranks end, are late or cannot share memory.
+// The shared-memory transport when ranks end, are late or cannot share memory.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -25,7 +25,7 @@
 namespace titan::cpu {
 namespace {
 
-/// What waiting for `work` throws.
+/// The error of waiting for `work`.
 std::string error_of(const std::shared_ptr<dist::Work>& work) {
   try {
     finish(work);
@@ -61,12 +61,12 @@ TEST(SharedMemoryFailures, ARankThatEndsIsNoticedByAllOthers) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(error_of(backend->all_reduce(word, Reduce::sum)),
               "it was aborted: rank 2 of the group has ended");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, minutes(2));  // not its timeout of five
+    EXPECT_LT(std::chrono::steady_clock::now() - start, minutes(2));  // the timeout is five
     both_have_noticed.arrive_and_wait();
   });
 }
 
-/// A ring of this process with a futex, and both of its ends.
+/// A ring in this process with a futex, and its two ends.
 struct Ring {
   alignas(kLine) std::array<std::byte, RingPlace::bytes(1, 4096)> memory{};
   Futex futex{};
@@ -88,7 +88,7 @@ TEST(SharedMemoryOperations, WaitForNobodyWhoseBytesAreHere) {
                      [&](uint64_t, uint64_t count, const std::byte* const*) { used += count; });
   while (fan_in.advance()) {
   }
-  EXPECT_FALSE(fan_in.waits_for(1));  // it may end
+  EXPECT_FALSE(fan_in.waits_for(1));  // rank one may end now
   EXPECT_TRUE(fan_in.waits_for(2));
   SendMessage two(from_two.send, bytes.data(), bytes.size());
   EXPECT_TRUE(two.advance());
@@ -144,14 +144,14 @@ TEST(SharedMemoryFailures, RanksThatDoDifferentThingsAreTold) {
   });
 }
 
-/// Lines of this process's memory map and open files that are of segments.
+/// Entries of segments in this process's memory map and open files.
 int64_t num_traces_of_segments() {
   int64_t count = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
     count += line.find("titan-ranks") != std::string::npos;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // that of the iterator itself
+    std::error_code gone;  // the iterator's own descriptor is gone
     count += std::filesystem::read_symlink(entry, gone).string().find("titan-ranks") !=
              std::string::npos;
   }
@@ -175,7 +175,7 @@ TEST(Transport, IsGlooWhereOneRankCannotShareMemory) {
     std::shared_ptr<Backend> backend;
     if (rank == 0) {
       backend = Connector(Transport::automatic).connect(here);
-    } else {  // a rank of another machine
+    } else {  // a rank on another machine
       const std::string offer = "name boot of another machine";
       store->set("g/shared_memory/offer/1", std::vector<uint8_t>(offer.begin(), offer.end()));
       backend = connect_gloo(here);

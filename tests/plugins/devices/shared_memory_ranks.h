@@ -1,5 +1,5 @@
-// Ranks that are threads of this process and share memory, with gloo as their judge. Used by tests
-// of the transport.
+// Ranks on threads of this process that share memory, with gloo as the reference. Used by tests of
+// the transport.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ using dist::Reduce;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
-/// Runs `body` as each rank, on a thread of its own; throws what the first of them threw.
+/// Runs `body` as each rank, on its own thread; throws the first error.
 inline void as_ranks(int size, const std::function<void(int rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
   std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
@@ -65,7 +65,7 @@ inline std::shared_ptr<Backend> share_memory(const dist::Endpoint& here) {
   return Connector(Transport::shared_memory).connect(here);
 }
 
-/// Ranks that share memory; `judged`: with gloo beside it.
+/// Ranks that share memory. `judged`: each also has a gloo backend.
 inline void connected(int size, bool judged, const std::function<void(const Connected&)>& body) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   as_ranks(size, [&](int rank) {
@@ -73,7 +73,7 @@ inline void connected(int size, bool judged, const std::function<void(const Conn
     ranks.shared = share_memory(endpoint(*store, "g", rank, size));
     if (judged) ranks.gloo = connect_gloo(endpoint(*store, "judge", rank, size));
     body(ranks);
-    if (judged) ranks.gloo->barrier()->wait();  // nobody leaves while others still talk
+    if (judged) ranks.gloo->barrier()->wait();  // no rank leaves while others still communicate
   });
 }
 

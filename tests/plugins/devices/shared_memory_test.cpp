@@ -1,5 +1,4 @@
-// The transport through shared memory, judged by gloo: ranks are threads that are connected by
-// both.
+// The shared-memory transport compared with gloo: ranks on threads are connected by both.
 #include <cstring>
 #include <functional>
 #include <latch>
@@ -23,7 +22,7 @@
 namespace titan::cpu {
 namespace {
 
-/// What a rank holds: values of many sizes, and those that reductions like to get wrong.
+/// A rank's values: many magnitudes, and special values that reductions often get wrong.
 Tensor values(int64_t count, c10::ScalarType type, int rank) {
   const Tensor i = at::arange(count, at::kLong);
   const Tensor mixed = (i * 7919 + (rank + 1) * 104729).remainder(1009) - 504;
@@ -40,7 +39,7 @@ Tensor values(int64_t count, c10::ScalarType type, int rank) {
   return x;
 }
 
-/// Any NaN is as good as another: which bits one has depends on the instruction that made it.
+/// NaNs of different bits count as equal: the bits depend on the instruction that made them.
 ::testing::AssertionResult same_bits(const Tensor& shared, const Tensor& gloo) {
   const Tensor a = shared.masked_fill(shared.isnan(), 0), b = gloo.masked_fill(gloo.isnan(), 0);
   if (shared.isnan().equal(gloo.isnan()) &&
@@ -105,7 +104,7 @@ TEST_P(SharedMemory, ReduceScattersHaveTheBitsOfGloo) {
 TEST_P(SharedMemory, WhatIsOnlyMovedArrivesAsOverGloo) {
   connected(GetParam(), true, [](const Connected& ranks) {
     const int rank = ranks.rank(), size = ranks.size();
-    // rows to and from each rank: none to some, more than the rings hold to others
+    // rows to and from each rank: some ranks get none, others more than the rings hold
     dist::RowSplits splits;
     for (int other = 0; other < size; ++other) {
       splits.sent.push_back(((rank + other) % 3) * 1000 * (rank + 1));
@@ -151,7 +150,7 @@ TEST_P(SharedMemory, WhatIsOnlyMovedArrivesAsOverGloo) {
 TEST(SharedMemoryMessages, AreFoundByTheirTagsInAnyOrder) {
   connected(2, false, [](const Connected& ranks) {
     const int peer = 1 - ranks.rank();
-    // the second alone is more than a ring holds
+    // the second alone exceeds a ring
     const std::vector<int64_t> counts = {10, 3'000'000, 1000, 0, 10};
     const std::vector<int> tags = {4, 7, 1, 9, 4};
     std::vector<std::shared_ptr<dist::Work>> sent;
@@ -172,7 +171,7 @@ TEST(SharedMemoryOperations, MayBeWaitedForInAnyOrder) {
   connected(3, false, [](const Connected& ranks) {
     std::vector<Tensor> sums, gathered;
     std::vector<std::shared_ptr<dist::Work>> works;
-    for (int i = 0; i < 4; ++i) {  // together far more than the rings hold
+    for (int i = 0; i < 4; ++i) {  // together they far exceed the rings
       sums.push_back(at::full({400'000}, ranks.rank() + i, at::kFloat));
       works.push_back(ranks.shared->all_reduce(sums.back(), Reduce::sum));
       gathered.push_back(at::zeros({3, 200'000}, at::kInt));
@@ -188,7 +187,7 @@ TEST(SharedMemoryOperations, MayBeWaitedForInAnyOrder) {
   });
 }
 
-/// Rank 0 starts an operation, and waits for it only when rank 1 is done with its own.
+/// Rank 0 starts an operation, and waits for it only after rank 1 has finished its own.
 void go_on_alone(
     const Connected& ranks,
     const std::function<std::shared_ptr<dist::Work>(Backend& backend, int rank)>& start) {
@@ -207,8 +206,7 @@ constexpr int64_t kMoreThanARing = 3'000'000;  // of four bytes
 TEST(SharedMemoryOperations, GoOnWhileARankThatHasStartedThemDoesOtherThings) {
   connected(2, false, [](const Connected& ranks) {
     const Tensor sum = at::full({kMoreThanARing}, ranks.rank() + 1, at::kFloat);
-    go_on_alone(ranks,
-                [&](Backend& backend, int) { return backend.all_reduce(sum, Reduce::sum); });
+    go_on_alone(ranks, [&](Backend& backend, int) { return backend.all_reduce(sum, Reduce::sum); });
     EXPECT_TRUE(sum.eq(3).all().item<bool>());
   });
 }
@@ -219,10 +217,10 @@ TEST(SharedMemoryOperations, GoOnWhereTheRankThatDoesOtherThingsHasSentAll) {
     const Tensor in = at::full({kMoreThanARing - received}, 7, at::kInt);
     const Tensor out = at::zeros({received}, at::kInt);
     go_on_alone(ranks, [&](Backend& backend, int rank) {
-      return backend.all_to_all(out, in,
-                                rank == 0 ? dist::RowSplits{.sent = {0, 0}, .received = {0, received}}
-                                          : dist::RowSplits{.sent = {kMoreThanARing, 0},
-                                                            .received = {0, 0}});
+      return backend.all_to_all(
+          out, in,
+          rank == 0 ? dist::RowSplits{.sent = {0, 0}, .received = {0, received}}
+                    : dist::RowSplits{.sent = {kMoreThanARing, 0}, .received = {0, 0}});
     });
     EXPECT_TRUE(out.eq(7).all().item<bool>());
   });

@@ -1,5 +1,5 @@
-// The judge of the recording device finds orders that are wrong on purpose, and says nothing of the
-// same ones set right.
+// The checker of the recording device detects orders that are wrong on purpose, and accepts the
+// corrected ones.
 #include "stream_order.h"
 
 #include <gmock/gmock.h>
@@ -135,7 +135,7 @@ TEST_F(StreamOrderTest, MemoryMayBeFreedOnceItsStreamHasWaited) {
   EXPECT_THAT(order_.mistakes(), IsEmpty());
 }
 
-// A later read of the same bytes must not make the record forget an earlier one of another stream.
+// A later read of the same bytes must not erase an earlier read on another stream.
 TEST_F(StreamOrderTest, AnUnorderedReadIsNotForgotten) {
   order_.launch("copy", kSide, {reads(kBlock)});
   order_.launch("use", kMain, {reads(kBlock)});

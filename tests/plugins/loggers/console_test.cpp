@@ -1,4 +1,4 @@
-// The console logger's lines against what torchtitan prints for the same numbers.
+// The console logger's lines, compared with torchtitan's for the same numbers.
 #include "plugins/loggers/console/console_logger.h"
 
 #include <cmath>

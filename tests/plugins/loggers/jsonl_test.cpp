@@ -1,4 +1,4 @@
-// The jsonl logger: what it writes reads back exactly, also after a resume.
+// The jsonl logger: its files read back exactly, also after a resume.
 #include "plugins/loggers/jsonl/jsonl_logger.h"
 
 #include <cmath>
@@ -75,7 +75,7 @@ TEST(JsonlLogger, KeepsFullPrecision) {
   for (size_t i = 0; i < kValues.size(); ++i) {
     const Scalar scalar{"memory/max_active(%)", kValues[i]};
     logger.log(static_cast<int64_t>(i) + 1, {&scalar, 1});
-    // each line is in the file at once: a killed run loses none
+    // each line reaches the file at once, so a killed run loses none
     const auto lines = lines_of(folder.read("metrics.jsonl"));
     ASSERT_EQ(lines.size(), i + 1);
     EXPECT_EQ(lines[i].at("step"), i + 1);
@@ -113,7 +113,7 @@ TEST(JsonlLogger, AResumedRunReplacesTheStepsDoneAgain) {
   const std::string after = folder.read("metrics.jsonl");
   EXPECT_EQ(steps_of(after), (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(after.substr(0, 100), before.substr(0, 100));
-  log_steps(run_in(folder, 9), 10, 10);  // nothing to drop
+  log_steps(run_in(folder, 9), 10, 10);  // no lines to drop
   EXPECT_EQ(steps_of(folder.read("metrics.jsonl")), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 10}));
 }
 

@@ -21,7 +21,7 @@ using titan::testing::error_of;
 using titan::testing::holds;
 using titan::testing::TestFolder;
 
-/// Sets environment variables while it lives; all others that the logger reads are unset.
+/// Sets environment variables during its lifetime, and unsets all others that the logger reads.
 class MlflowVariables {
  public:
   explicit MlflowVariables(
@@ -65,7 +65,7 @@ TEST(MlflowNames, NumbersWithoutAFormInJsonAreWords) {
 
 TEST(MlflowNames, TextsAreCutBetweenCharacters) {
   EXPECT_EQ(cut_text("größe", 100), "größe");
-  EXPECT_EQ(cut_text("größe", 3), "gr");  // ö has two bytes
+  EXPECT_EQ(cut_text("größe", 3), "gr");  // ö has two bytes in UTF-8
   EXPECT_EQ(cut_text("größe", 4), "grö");
 }
 

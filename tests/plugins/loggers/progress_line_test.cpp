@@ -22,7 +22,7 @@ TEST(ProgressLine, TellsStepsTimeLossAndSpeed) {
   EXPECT_EQ(format_progress_line({.step = 3}, 100, Style::plain), "step 3");
   EXPECT_EQ(format_progress_line({.step = 999, .num_steps = 1000}, 100, Style::plain),
             "step 999/1000 99%")
-      << "all of it only when all is done";
+      << "everything only when all is done";
 }
 
 TEST(ProgressLine, IsCutToTheColumnsThatThereAre) {
@@ -34,7 +34,7 @@ TEST(ProgressLine, IsCutToTheColumnsThatThereAre) {
 TEST(ProgressLine, ColorsTakeNoColumns) {
   for (size_t columns = 0; columns <= kWholeLine.size() + 1; ++columns) {
     std::string line = format_progress_line(kWholeProgress, columns, Style::colored);
-    EXPECT_TRUE(line.ends_with(kResetColor)) << "what follows has no color";
+    EXPECT_TRUE(line.ends_with(kResetColor)) << "the following text has no color";
     for (size_t at; (at = line.find('\033')) != line.npos;)
       line.erase(at, line.find('m', at) + 1 - at);
     EXPECT_EQ(line, kWholeLine.substr(0, columns));
@@ -73,7 +73,7 @@ TEST(StepRate, ForgetsWhatIsLongAgo) {
   for (int64_t second = 0; second <= 100; ++second) rate.add(100 * second, 1.0 * second);
   for (int64_t second = 1; second <= 40; ++second) rate.add(10000 + second, 100.0 + second);
   EXPECT_DOUBLE_EQ(*rate.steps_per_second(), 1);
-  rate.add(10041, 100140);  // a step that takes a day is all there is to go by
+  rate.add(10041, 100140);  // a step of a day fills the whole window
   EXPECT_NEAR(*rate.steps_per_second(), 1e-5, 1e-7);
 }
 

@@ -1,5 +1,5 @@
-// Names, text and files of the prometheus logger; tests/referee/prometheus_referee.py lets
-// Prometheus' own parsers read them.
+// Names, text and files of the prometheus logger; tests/referee/prometheus_referee.py reads them
+// with Prometheus' own parsers.
 #include "plugins/loggers/prometheus/prometheus_logger.h"
 
 #include <limits>
@@ -89,14 +89,14 @@ TEST(PrometheusLogger, KeepsTheLatestNumbersInOneFile) {
   EXPECT_TRUE(holds(text(),
                     "titan_a_b{run=\"outputs\",rank=\"0\",tag=\"a b\"} 2\n"
                     "titan_a_b{run=\"outputs\",rank=\"0\"} 1\n"))
-      << "two tags of one name are two samples";
+      << "two tags with one name are two samples";
   logger.log(2, {first, 1});
   EXPECT_TRUE(holds(text(), "titan_step{run=\"outputs\",rank=\"0\"} 2\n"));
   logger.finish(RunOutcome::stopped);
   EXPECT_TRUE(holds(text(), "titan_running{run=\"outputs\",rank=\"0\"} 0\n"));
   EXPECT_TRUE(holds(text(), "outcome=\"stopped\"} 1\n"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path() / "outputs"), {}), 1)
-      << "nothing is left beside it";
+      << "no temporary file is left";
 }
 
 TEST(PrometheusLogger, WritesWhereItIsTold) {

@@ -1,5 +1,5 @@
-// The event writer against known bytes; tests/referee/tensorboard_referee.py lets TensorBoard
-// itself read its files.
+// The event writer against known bytes; tests/referee/tensorboard_referee.py reads its files with
+// TensorBoard itself.
 #include "plugins/loggers/tensorboard/tensorboard_logger.h"
 
 #include <csignal>
@@ -43,7 +43,7 @@ std::vector<std::string> files_below(const fs::path& folder) {
   return {files.begin(), files.end()};
 }
 
-/// Of those, the event files with scalars, and those of HParams sessions.
+/// The event files with scalars among them, and those of HParams sessions.
 std::vector<std::string> files_below(const fs::path& folder, bool is_session) {
   std::vector<std::string> files = files_below(folder);
   std::erase_if(files,
@@ -51,7 +51,7 @@ std::vector<std::string> files_below(const fs::path& folder, bool is_session) {
   return files;
 }
 
-/// The payloads of all records of an event file, checksums verified.
+/// The payloads of all records of an event file, with verified checksums.
 std::vector<std::string> records_of(const std::string& content) {
   std::vector<std::string> records;
   for (size_t at = 0; at < content.size();) {
@@ -66,7 +66,7 @@ std::vector<std::string> records_of(const std::string& content) {
   return records;
 }
 
-/// Files of this process end at `bytes` while it lives.
+/// Limits files of this process to `bytes` during its lifetime.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -126,7 +126,7 @@ TEST(EventFile, AFailedWriteNamesTheFileAndLeavesItWhole) {
                       "cannot write to '" + folder.at(name) + "': File too large (errno 27)"));
   }
   EXPECT_EQ(folder.read(name), before);
-  file.write(session_start_event(1, 3));  // goes on behind the last whole record
+  file.write(session_start_event(1, 3));  // continues after the last whole record
   EXPECT_EQ(records_of(folder.read(name)).size(), 3U);
 }
 
@@ -206,7 +206,7 @@ TEST(TensorboardLogger, AFolderHasOneSessionTheLatest) {
   log_one(run, 1);
   const auto first = files_below(folder.path(), true);
   ASSERT_EQ(first.size(), 1U);
-  EXPECT_LT(first[0], files_below(folder.path(), false).at(0)) << "readers meet it first";
+  EXPECT_LT(first[0], files_below(folder.path(), false).at(0)) << "readers see it first";
   run.resumed_step = 1;
   run.config = Value::map(
       {{"training", Value::map({{"steps", 20}})}, {"job", Value::map({{"dump_folder", "x"}})}});

@@ -1,5 +1,5 @@
-// The wandb logger against known bytes and records; tests/referee/wandb_check.py lets wandb itself
-// read and upload its files.
+// The wandb logger against known bytes and records; tests/referee/wandb_check.py reads and uploads
+// its files with wandb itself.
 #include "plugins/loggers/wandb/wandb_logger.h"
 
 #include <cmath>
@@ -25,7 +25,7 @@ using titan::testing::TestFolder;
 
 namespace fs = std::filesystem;
 
-/// Sets environment variables while it lives; all others that the logger reads are unset.
+/// Sets environment variables during its lifetime, and unsets all others that the logger reads.
 class WandbVariables {
  public:
   explicit WandbVariables(
@@ -52,7 +52,8 @@ class WandbVariables {
   std::map<std::string, std::optional<std::string>> old_;
 };
 
-/// Reads a message field by field: the text of its fields in order, those of numbers as decimals.
+/// Reads a message field by field. Returns the text of its fields in order, with numbers as
+/// decimals.
 std::vector<std::pair<int, std::string>> fields_of(std::string_view message) {
   std::vector<std::pair<int, std::string>> fields;
   const auto varint = [&] {
@@ -91,7 +92,7 @@ std::map<std::string, std::string> items_of(std::string_view message) {
   return items;
 }
 
-/// The records of a .wandb file: number of the field that each holds, and its content.
+/// The records of a .wandb file: the number of each record's field, and its content.
 std::vector<std::pair<int, std::string>> wandb_records(const std::string& bytes) {
   EXPECT_EQ(bytes.substr(0, 7), std::string("\x3aW&B\xe1\xbe\x00", 7));
   std::vector<std::pair<int, std::string>> records;
@@ -108,7 +109,7 @@ std::vector<std::pair<int, std::string>> wandb_records(const std::string& bytes)
     if (byte(6) == 1 || byte(6) == 4) {
       const auto fields = fields_of(payload);
       EXPECT_EQ(fields.at(0),
-                std::pair(1, std::to_string(records.size() + 1)));  // they are counted
+                std::pair(1, std::to_string(records.size() + 1)));  // records are numbered
       records.push_back(fields.at(1));
       payload.clear();
     }
@@ -162,13 +163,13 @@ void log_steps(WandbLogger& logger, int64_t from, int64_t to) {
 
 TEST(WandbFile, FramesRecordsAsLevelDbDoes) {
   const std::string framed = frame_wandb_record("123456789", 7);
-  // CRC-32 of "\1" "123456789", which zlib gives as 0x21b52ec0
+  // CRC-32 of "\1" "123456789"; zlib computes 0x21b52ec0
   EXPECT_EQ(framed, std::string("\xc0\x2e\xb5\x21\x09\x00\x01", 7) + "123456789");
 }
 
 TEST(WandbFile, CutsRecordsAtTheBoundsOfBlocks) {
   const std::string payload(70000, 'x');
-  const std::string framed = frame_wandb_record(payload, 32768 - 3);  // no place for a header
+  const std::string framed = frame_wandb_record(payload, 32768 - 3);  // no room for a header
   EXPECT_EQ(framed.substr(0, 3), std::string(3, '\0'));
   const auto type_at = [&](size_t block) { return int{framed.at(3 + block * 32768 + 6)}; };
   EXPECT_EQ(type_at(0), 2);
@@ -178,7 +179,7 @@ TEST(WandbFile, CutsRecordsAtTheBoundsOfBlocks) {
   const std::string exact = frame_wandb_record(std::string(32768 - 7, 'x'), 32768);
   EXPECT_EQ(exact.size(), 32768U);
   EXPECT_EQ(int{exact[6]}, 1);
-  const std::string header = frame_wandb_record("x", 32768 - 7);  // just place for a header
+  const std::string header = frame_wandb_record("x", 32768 - 7);  // just enough room for a header
   EXPECT_EQ(header.substr(4, 3), std::string("\0\0\2", 3));
   EXPECT_EQ(header.size(), 7U + 7 + 1);
 }
@@ -290,7 +291,7 @@ TEST(WandbLogger, AResumedRunKeepsItsIdAndTheRowsOfBefore) {
   {
     WandbLogger killed({}, {});
     killed.start(wandb_run_in(folder));
-    log_steps(killed, 1, 8);  // the row of step 8 waits for more of its step, and is lost
+    log_steps(killed, 1, 8);  // the row of step 8 is still incomplete, and is lost
   }
   WandbLogger resumed({}, {});
   resumed.start(wandb_run_in(folder, 5));
@@ -304,7 +305,7 @@ TEST(WandbLogger, AResumedRunKeepsItsIdAndTheRowsOfBefore) {
   const auto second = wandb_records(folder.read(files[1].string()));
   EXPECT_EQ(steps_of(first), (std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7"}));
   EXPECT_EQ(steps_of(second), (std::vector<std::string>{"8", "9", "10"}));
-  EXPECT_EQ(field_of(second.front().second, 24), "1") << "the rows follow those that are there";
+  EXPECT_EQ(field_of(second.front().second, 24), "1") << "new rows follow the existing ones";
 }
 
 TEST(WandbLogger, AFreshRunInTheSameFolderIsAnother) {

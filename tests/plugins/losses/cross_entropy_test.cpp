@@ -1,5 +1,5 @@
 // The loss `cross_entropy` in the output head against ATen's on whole logits, on one rank and with
-// a vocabulary that is cut.
+// a sharded vocabulary.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -31,35 +31,35 @@ constexpr int64_t kDim = 24, kVocab = 131;
 struct Case {
   double smoothing = 0, z_loss = 0, cap = 0;
 };
-const std::vector<Case> kCases = {
-    {},
-    {.smoothing = 0.1},
-    {.z_loss = 1e-2},
-    {.cap = 2},
-    {.smoothing = 0.2, .z_loss = 1e-3, .cap = 3}};
+const std::vector<Case> kCases = {{},
+                                  {.smoothing = 0.1},
+                                  {.z_loss = 1e-2},
+                                  {.cap = 2},
+                                  {.smoothing = 0.2, .z_loss = 1e-3, .cap = 3}};
 
 std::unique_ptr<Loss> make_loss(const Case& c) {
-  return testing::create<Loss>("cross_entropy",
-                               Value::map({{"label_smoothing", c.smoothing},
-                                           {"z_loss", c.z_loss},
-                                           {"logit_softcap", c.cap}}),
-                               {.vocab_size = kVocab});
+  return testing::create<Loss>(
+      "cross_entropy",
+      Value::map(
+          {{"label_smoothing", c.smoothing}, {"z_loss", c.z_loss}, {"logit_softcap", c.cap}}),
+      {.vocab_size = kVocab});
 }
 
-/// By ATen, of whole logits.
+/// ATen's loss of whole logits.
 Tensor reference(const Tensor& logits, const Tensor& labels, const Case& c) {
   const Tensor z = c.cap > 0 ? c.cap * (logits / c.cap).tanh() : logits;
-  const Tensor ce = at::cross_entropy_loss(z, labels, {}, at::Reduction::Sum, Batch::kIgnoredLabel,
-                                           c.smoothing);
+  const Tensor ce =
+      at::cross_entropy_loss(z, labels, {}, at::Reduction::Sum, Batch::kIgnoredLabel, c.smoothing);
   const Tensor counted = labels.ne(Batch::kIgnoredLabel).to(z.scalar_type());
   return ce + c.z_loss * (at::logsumexp(z, 1).square() * counted).sum();
 }
 
-/// 300 tokens: three chunks of any vocabulary that is large.
+/// 300 tokens: three chunks for any large vocabulary.
 Batch some_labels(int64_t n) {
   const Tensor labels = (at::arange(n) * 53 + 7).remainder(kVocab);
-  return {.labels = labels.masked_fill(at::arange(n).remainder(5).eq(1), Batch::kIgnoredLabel)
-                        .view({1, n})};
+  return {
+      .labels =
+          labels.masked_fill(at::arange(n).remainder(5).eq(1), Batch::kIgnoredLabel).view({1, n})};
 }
 
 Tensor some_x(int64_t n) {
@@ -68,8 +68,8 @@ Tensor some_x(int64_t n) {
 }
 
 std::unique_ptr<nn::OutputHead> make_head(const nn::HeadLoss& loss) {
-  auto head = std::make_unique<nn::OutputHead>(nn::OutputHeadOptions{
-      .dim = kDim, .vocab_size = kVocab, .init = nn::Init::normal(0, 0.5)});
+  auto head = std::make_unique<nn::OutputHead>(
+      nn::OutputHeadOptions{.dim = kDim, .vocab_size = kVocab, .init = nn::Init::normal(0, 0.5)});
   head->set_loss(loss);
   head->set_names("");
   head->visit_parameters([](nn::Parameter& p) { p.materialize(c10::kCPU, at::kDouble, 5); });
@@ -121,8 +121,8 @@ TEST(CrossEntropyLoss, GivesItsPartsOfEachChunk) {
   const Tensor logits = (*head)(x, {})[0].to(at::kDouble), labels = batch.labels[0];
   const Tensor exact = at::matmul(head->norm()(x, batch)[0], head->weight().value().t());
   EXPECT_NEAR(total[0].item<double>() / reference(exact, labels, {}).item<double>(), 1, 1e-12);
-  const double z = (reference(exact, labels, {.z_loss = 1e-2}) - reference(exact, labels, {}))
-                       .item<double>();
+  const double z =
+      (reference(exact, labels, {.z_loss = 1e-2}) - reference(exact, labels, {})).item<double>();
   EXPECT_NEAR(total[1].item<double>() / z, 1, 1e-9);
 }
 
@@ -154,7 +154,7 @@ TEST(CrossEntropyLoss, IsTheSameWhereTheVocabularyIsCut) {
   }
 }
 
-/// A loss that does not hold its contract.
+/// A loss that violates its contract.
 class Wrong final : public Loss {
  public:
   std::vector<std::string> part_names() const override { return {"one"}; }

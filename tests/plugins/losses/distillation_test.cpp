@@ -24,7 +24,7 @@ Tensor some_logits(double step) {
   return (at::arange(kTokens * kVocab, at::kDouble) * step).sin().mul_(2).view({kTokens, kVocab});
 }
 
-/// By ATen; tokens without a target are left out.
+/// By ATen, without tokens that have no target.
 Tensor expected_loss(const Tensor& student, const Tensor& teacher, const Tensor& labels, double t,
                      double alpha, bool is_forward) {
   const Tensor counted = labels.ne(Batch::kIgnoredLabel).nonzero().squeeze(1);

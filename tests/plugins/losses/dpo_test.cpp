@@ -1,5 +1,5 @@
-// The loss `dpo` of given log-likelihoods. Golden values: TRL's own code, by
-// tests/referee/dpo_referee.py.
+// The loss `dpo` of given log-likelihoods. tests/referee/dpo_referee.py computed the golden values
+// with TRL's own code.
 #include <array>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t kSeqLen = 24, kPrompt = 2;
-using Lengths = std::vector<std::vector<int64_t>>;  // of the documents of each row
+using Lengths = std::vector<std::vector<int64_t>>;  // lengths of the documents of each row
 const Lengths kLengths = {{5, 7, 6, 4}, {8, 6}};
 
 struct Golden {
@@ -29,7 +29,7 @@ struct Golden {
   double beta, smoothing;
   bool is_free;
   double loss, chosen, rejected;
-  std::vector<double> gradients;  // at a token of each document
+  std::vector<double> gradients;  // at one token of each document
 };
 const std::vector<Golden> kGolden = {
     {"sigmoid",
@@ -92,7 +92,8 @@ std::shared_ptr<SequenceLoss> make_loss(const Value& options) {
   return std::dynamic_pointer_cast<SequenceLoss>(loss);
 }
 
-/// The rest of a row is a document of its own, and like the first tokens of each it has no targets.
+/// The rest of a row is its own document. It has no targets, and neither have the first tokens of
+/// each document.
 Batch batch_of(const Lengths& lengths) {
   const auto rows = static_cast<int64_t>(lengths.size());
   Batch batch{.labels = at::full({rows, kSeqLen}, Batch::kIgnoredLabel, at::kLong),
@@ -110,7 +111,7 @@ Batch batch_of(const Lengths& lengths) {
   return batch;
 }
 
-/// -1.2 - f(place), 0 where there is no target.
+/// -1.2 - f(position), 0 where there is no target.
 Tensor values(const Batch& batch, const Tensor& wave) {
   return (-1.2 - wave)
       .view(batch.labels.sizes())

@@ -28,7 +28,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 5e-7) << "step " << i + 1;
 }
 
-/// What constructing the schedule wrote to standard error.
+/// The text that constructing the schedule wrote to standard error.
 std::string warnings(const WarmupStableDecayOptions& options, int64_t steps) {
   ::testing::internal::CaptureStderr();
   factors(options, steps);

@@ -1,6 +1,6 @@
-// What the deepseek_v3 plugin makes of config.json files, those that DeepSeek published among them,
-// and what it tells others. Which of these transformers computes is judged by
-// tests/referee/deepseek_referee.py.
+// How the deepseek_v3 plugin reads config.json files, including those that DeepSeek published, and
+// which config.json it writes. tests/referee/deepseek_referee.py checks which of these models
+// transformers computes equally.
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -23,14 +23,14 @@ using titan::testing::names_and_config;
 using titan::testing::tiny_deepseek;
 using titan::testing::tiny_v3;
 
-/// Of what its config.json says.
+/// A model with the options of its config.json.
 std::unique_ptr<Model> made_of(const Value& config) {
   const auto any = tiny_deepseek();
   return create<Model>("deepseek_v3", names_and_config(*any).options_for(config).value(),
                        {.seq_len = 64});
 }
 
-/// deepseek-ai/DeepSeek-V3: config.json as published, but for ids of tokens and code.
+/// deepseek-ai/DeepSeek-V3: config.json as published, without token ids and code.
 Value published_v3() {
   return parse_json(R"({"architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false,
     "attention_dropout": 0.0, "ep_size": 1, "first_k_dense_replace": 3, "hidden_act": "silu",
@@ -78,7 +78,7 @@ TEST(DeepseekV3Config, MakesItselfOfPublishedConfigs) {
   EXPECT_EQ(ModelPart(lite->build()).num_parameters(), 15'706'484'224);
   EXPECT_EQ(names_and_config(*lite).hf_config().at("n_group"), Value(1));
 
-  Value v2 = published_v2_lite();  // deepseek-ai/DeepSeek-V2 is another size of it
+  Value v2 = published_v2_lite();  // deepseek-ai/DeepSeek-V2 is a larger version
   for (const auto& [name, value] :
        std::initializer_list<Value::Member>{{"hidden_size", 5120},
                                             {"intermediate_size", 12288},
@@ -117,7 +117,8 @@ TEST(DeepseekV3Config, MakesItselfOfWhatItTellsHuggingFace) {
   }
 }
 
-/// transformers has not all that the options can say: it would compute something else in silence.
+/// transformers does not support everything that the options can express: it would silently compute
+/// something else.
 TEST(DeepseekV3Config, CallsANetworkThatTransformersHasNotByAnotherName) {
   const auto type = [](const std::unique_ptr<Model>& model) {
     return names_and_config(*model).hf_config().at("model_type").as_string();

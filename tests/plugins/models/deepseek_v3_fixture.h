@@ -11,7 +11,7 @@
 
 namespace titan::testing {
 
-/// As DeepSeek-V2-Lite is, but for its size.
+/// Like DeepSeek-V2-Lite, except its size.
 inline std::unique_ptr<Model> tiny_deepseek(std::initializer_list<Value::Member> changed = {},
                                             int64_t seq_len = 64) {
   Value options = Value::map({{"dim", 64},
@@ -31,7 +31,7 @@ inline std::unique_ptr<Model> tiny_deepseek(std::initializer_list<Value::Member>
   return create<Model>("deepseek_v3", options, {.seq_len = seq_len});
 }
 
-/// As DeepSeek-V3 is, but for its size.
+/// Like DeepSeek-V3, except its size.
 inline std::unique_ptr<Model> tiny_v3(std::initializer_list<Value::Member> changed = {}) {
   Value options = Value::map({{"dim", 64},
                               {"n_layers", 3},

@@ -1,7 +1,7 @@
 // The deepseek_v3 plugin: names, sizes and FLOPs of torchtitan v0.2.2, initial values, exchange
-// with the config.json files that DeepSeek published, refusals; and that generation from latents is
-// the attention of training, by our own formula. What it computes is judged by
-// tests/referee/deepseek_referee.py.
+// with the config.json files that DeepSeek published, refusals. A formula checks that generation
+// from latents equals the attention of training. tests/referee/deepseek_referee.py checks the
+// model's results.
 #include <cmath>
 #include <map>
 #include <set>
@@ -147,7 +147,7 @@ TEST(DeepseekV3, MapsEveryWeightToHuggingFaceOnce) {
     }
     EXPECT_EQ(theirs.size(), rules.size());
     for (const nn::Parameter* p : part.parameters()) {
-      // a DeepSeek-V2 has no place for the bias
+      // a DeepSeek-V2 has no parameter for the bias
       const size_t expected = p->name().find(".experts.w") != std::string::npos ? 8u
                               : p->is_state() && !is_v3                         ? 0u
                                                                                 : 1u;

@@ -1,6 +1,6 @@
-// The gpt_oss plugin: names, sizes as published, initial values, exchange with Hugging Face and
-// torchtitan, MXFP4 among the names, refusals. What it computes is judged by
-// tests/referee/gpt_oss_referee.py.
+// The gpt_oss plugin: names, published sizes, initial values, exchange with Hugging Face and
+// torchtitan, names of MXFP4 tensors, refusals. tests/referee/gpt_oss_referee.py checks the model's
+// results.
 #include <cmath>
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
-// Attention of the llama4 plugin's layers against a composition of ATen's operations with a mask,
-// in double: norms after the rotation, the temperature of queries, chunks, documents.
+// Attention of the llama4 plugin's layers against ATen operations with a mask, in double: norms
+// after the rotation, the temperature of queries, chunks, documents.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -22,9 +22,9 @@ namespace titan::attention_test {
 namespace {
 
 constexpr int64_t kHeads = 4, kKvHeads = 2, kWidth = 8, kChunk = 6, kFloor = 7;
-constexpr double kEps = 1e-2;  // large, so that a place without it shows
+constexpr double kEps = 1e-2;  // large, so that a missing epsilon shows
 
-/// Layer 0 has positions, layer 1 has not.
+/// Layer 0 has rotary positions, layer 1 has none.
 std::vector<Layer> two_layers() {
   return titan::testing::create<Model>("llama4",
                                        Value::map({{"dim", kHeads * kWidth},
@@ -56,7 +56,7 @@ Tensors weights_of_layer(ModelPart& part, int layer) {
   return found;
 }
 
-/// (B, S, heads, hd): halves of a head turn together.
+/// (B, S, heads, hd): both halves of a head rotate together.
 Tensor rotated(const Tensor& x, const Tensor& positions) {
   nn::Rope rope(kWidth, {.theta = 500000});
   const auto& tables = rope.tables(100, c10::kCPU);
@@ -127,7 +127,7 @@ void expect_equals_composition(int layer, const Attended& given, const Batch& ba
   EXPECT_LT(max_error(x.grad(), in.x.grad()), 1e-11);
   for (size_t i = 0; i < weights.size(); ++i) {
     EXPECT_LT(max_error(weights[i].grad(), copies[i].grad()), 1e-11) << "weight " << i;
-    const bool has_choice = x.size(1) > 1 || i > 1;  // else queries and keys decide nothing
+    const bool has_choice = x.size(1) > 1 || i > 1;  // otherwise queries and keys have no effect
     EXPECT_GT(copies[i].grad().abs().max().item<double>(), has_choice ? 1e-3 : -1.0);
   }
 }
@@ -146,7 +146,7 @@ TEST(Llama4Attention, EqualsTheCompositionWhereRowsAreNoWholeNumberOfChunks) {
 TEST(Llama4Attention, EqualsTheCompositionWithinDocumentsWhosePositionsBeginAnew) {
   Tensor documents = at::zeros({2, 20}, at::kInt);
   Tensor positions = counted(20).contiguous();
-  for (const int64_t start : {4, 9}) {  // neither at the beginning of a chunk
+  for (const int64_t start : {4, 9}) {  // not at the beginning of a chunk
     documents[1].narrow(0, start, 20 - start).add_(1);
     positions[1].narrow(0, start, 20 - start).copy_(counted(20 - start)[0]);
   }
@@ -159,8 +159,7 @@ TEST(Llama4Attention, EqualsTheCompositionWithinDocumentsWhosePositionsBeginAnew
                               batch);
 }
 
-/// Without data, as ranks that are not there are: of every operation there is one for the meta
-/// device.
+/// Without data, like simulated ranks: every operation must support the meta device.
 TEST(Llama4Attention, CanBeSimulated) {
   ModelPart part(two_layers());
   const auto on_meta = at::TensorOptions().dtype(at::kLong).device(at::kMeta);

@@ -1,5 +1,5 @@
-// How the llama4 plugin exchanges weights: rules of names, and config.json of text models and of
-// those that see images. What comes of it is judged by tests/referee/llama4_referee.py.
+// How the llama4 plugin exchanges weights: name rules, and config.json of text models and
+// multimodal models. tests/referee/llama4_referee.py checks the results.
 #include <map>
 #include <set>
 #include <string>
@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using titan::testing::create;
 
-/// Of three layers, the second without positions and without experts.
+/// Three layers, the second without positions and without experts.
 std::unique_ptr<Model> model_to_exchange(std::initializer_list<Value::Member> changed = {}) {
   Value options = Value::map({{"dim", 64},
                               {"n_layers", 3},
@@ -131,7 +131,7 @@ TEST(Llama4Exchange, MakesItselfOfWhatItTellsHuggingFace) {
   }
 }
 
-/// All layers with positions, and whole rows: v0.2.2's.
+/// All layers with positions and attention over whole rows, as in v0.2.2.
 TEST(Llama4Exchange, SaysThatNoLayerAttendsInChunks) {
   Value options = Value::map({{"dim", 64}, {"n_layers", 3}, {"n_heads", 4}, {"vocab_size", 256}});
   const auto model = create<Model>("llama4", options, {.seq_len = 64});
@@ -201,7 +201,7 @@ TEST(Llama4Exchange, ReadsWhatEarlyFilesAndTransformers5Say) {
   theirs["attn_temperature_tuning"] = 4;
   theirs["moe_layers"] = Value();
   theirs["layer_types"] = Value();
-  theirs["no_rope_layers"] = Value::list({1, 0, 1, 1, 0, 1});  // of more layers than there are
+  theirs["no_rope_layers"] = Value::list({1, 0, 1, 1, 0, 1});  // of more layers than the model has
   theirs["rope_theta"] = Value();
   theirs["rope_scaling"] = Value();
   theirs["rope_parameters"] = Value::map({{"rope_type", "default"}, {"rope_theta", 500000.0}});

@@ -1,7 +1,6 @@
 // The llama4 plugin: names, initialisation by the rules of torchtitan v0.2.2, its sizes and those
-// of the published models, exchange with Hugging Face, refusals. What its layers do before and
-// within attention: llama4_attention_test.cpp; the whole is judged by
-// tests/referee/llama4_referee.py.
+// of the published models, exchange with Hugging Face, refusals. See llama4_attention_test.cpp for
+// attention; tests/referee/llama4_referee.py checks the whole model.
 #include <cmath>
 #include <map>
 #include <set>
@@ -79,7 +78,7 @@ TEST(Llama4, HasExpertsInEverySecondLayer) {
   EXPECT_EQ(names, expected);
 }
 
-/// By layers 0 to 7: rotated (R) or not, in chunks of so many tokens.
+/// By layers 0 to 7: rotated (R) or not, and the chunk size in tokens.
 std::vector<std::string> attention_of(const Model& model) {
   std::vector<std::string> found;
   ModelPart part(model.build());
@@ -110,7 +109,7 @@ TEST(Llama4, LeavesOutPositionsWhereEachKindOfItDoes) {
               ElementsAre("Rc", "Rc"));
 }
 
-/// Sizes of torchtitan v0.2.2, GFLOP per token at 4096 as it counts.
+/// Sizes of torchtitan v0.2.2, and GFLOP per token at 4096 by its formula.
 struct PublishedLlama4 {
   const char* flavor;
   int64_t num_parameters, num_active;
@@ -184,7 +183,7 @@ TEST(Llama4, InitialisesEachTensorByItsRule) {
     }
     double std = 0.02;
     if (name == "tok_embeddings.weight") std = 1;
-    if (name == "output.weight") std = 0.98658 / 8;  // dim^-0.5, cut at three deviations
+    if (name == "output.weight") std = 0.98658 / 8;  // dim^-0.5, truncated at three deviations
     for (const char* narrow : {".wo.", ".w2", ".w3", ".gate."})
       if (name.find(narrow) != std::string::npos)
         std = 0.02 / std::sqrt(2 * (name[std::string("layers.").size()] - '0' + 1.0));

@@ -25,7 +25,7 @@ struct Published {
   const char* model;
   const char* flavor;
   int64_t num_parameters;
-  int decimals;                         // of the figures that follow
+  int decimals;                         // of the numbers below
   std::vector<const char*> full, half;  // GFLOP per token at 2048, 4096, 8192 (and 131072)
   int64_t max_position;
 };

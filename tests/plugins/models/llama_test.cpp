@@ -1,5 +1,5 @@
 // The llama plugin: names, initialisation by the rules of torchtitan v0.2.2, exchange with Hugging
-// Face, refusals. What it computes is judged by tests/referee/llama_referee.py.
+// Face, refusals. tests/referee/llama_referee.py checks the model's results.
 #include <cmath>
 #include <map>
 #include <set>
@@ -57,7 +57,7 @@ TEST(Llama, NamesLayersAndParametersAsMetaDoes) {
   EXPECT_EQ(names.size(), expected.size());
 }
 
-/// The rules of torchtitan v0.2.2: mean 0 and this deviation; 0 = exactly one. Cutting at three
+/// The rules of torchtitan v0.2.2: mean 0 and this deviation; 0 = exactly one. Truncating at three
 /// deviations narrows by 1.3 %.
 double expected_std(const std::string& name, bool is_tied, bool by_depth) {
   if (name.find("norm") != std::string::npos) return 0;
@@ -89,7 +89,7 @@ TEST(Llama, InitialisesEachTensorByItsRule) {
         if (p->name() == "output.weight") {
           EXPECT_LE(largest, 3.0 / 16 * (1 + 1e-7));
         } else if (p->name() != "tok_embeddings.weight") {
-          EXPECT_GT(largest, 3.5 * std) << p->name();  // not cut at three deviations
+          EXPECT_GT(largest, 3.5 * std) << p->name();  // not truncated at three deviations
         }
       }
     }
@@ -103,7 +103,7 @@ TEST(Llama, InitialisesAPipelineStageAsTheWholeModel) {
 
   std::vector<Layer> layers = make()->build();
   layers.erase(layers.begin(),
-               layers.begin() + 2);  // the embedding and the first block are another stage's
+               layers.begin() + 2);  // the embedding and the first block belong to another stage
   ModelPart stage(std::move(layers));
   for (nn::Parameter* p : stage.parameters()) p->shard_over(0, fake_group(1, 2));
   stage.materialize(c10::kCPU, at::kFloat, 5);
@@ -115,7 +115,7 @@ TEST(Llama, InitialisesAPipelineStageAsTheWholeModel) {
   }
 }
 
-/// Every parameter has a rule, and no two rules say the same.
+/// Every parameter has a rule, and no two rules are equal.
 std::vector<HfExchange::NameRule> rules_of(const Model& model, Naming naming) {
   ModelPart part(model.build());
   std::set<std::string> ours, theirs;
@@ -141,7 +141,7 @@ TEST(Llama, MapsEveryParameterToHuggingFaceOnce) {
     const auto rules = rules_of(*model, Naming::hugging_face);
     EXPECT_EQ(theirs_of(rules, "output.weight").size(), is_tied ? 0u : 1u);
     for (const auto& rule : rules) {
-      // a tied head that is written out is the embedding under another name
+      // a stored tied head is the embedding under another name
       const bool is_shared = is_tied && rule.ours == "tok_embeddings.weight";
       EXPECT_EQ(theirs_of(rules, rule.ours).size(), is_shared ? 2u : 1u) << rule.ours;
       EXPECT_EQ(rule.num_rotary_heads, 0) << rule.ours;  // both rotate halves
@@ -157,7 +157,7 @@ TEST(Llama, TakesMetasAndTorchtitansNamesAndPairs) {
       const bool is_query = rule.ours.find(".wq.") != std::string::npos,
                  is_key = rule.ours.find(".wk.") != std::string::npos;
       EXPECT_EQ(rule.num_rotary_heads, is_query ? 8 : is_key ? 2 : 0) << rule.ours;
-      EXPECT_EQ(theirs_of(rules, rule.ours).front(), rule.ours);  // v0.2.2 took Meta's names
+      EXPECT_EQ(theirs_of(rules, rule.ours).front(), rule.ours);  // v0.2.2 used Meta's names
     }
     const std::vector<std::string> wq = theirs_of(rules, "layers.1.attention.wq.weight"),
                                    head = theirs_of(rules, "output.weight");

@@ -1,5 +1,5 @@
-// The mixtral plugin: names, sizes as published, initial values, exchange with Hugging Face,
-// refusals. What it computes is judged by tests/referee/mixture_referee.py.
+// The mixtral plugin: names, published sizes, initial values, exchange with Hugging Face, refusals.
+// tests/referee/mixture_referee.py checks the model's results.
 #include <cmath>
 #include <map>
 #include <set>
@@ -59,7 +59,7 @@ TEST(Mixtral, NamesItsParameters) {
   EXPECT_EQ(part.parameters().size(), expected.size());
 }
 
-/// N as transformers counts the published models; FLOPs by the parameters that a token meets.
+/// N as transformers counts the published models; FLOPs by the parameters active for a token.
 TEST(Mixtral, HasThePublishedSizes) {
   const auto expect = [](const char* name, int64_t all, int64_t active, double attention) {
     const auto model = flavor(name);

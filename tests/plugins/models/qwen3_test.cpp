@@ -1,6 +1,6 @@
 // The qwen3 plugin: names, initialisation by the rules of torchtitan v0.2.2, published sizes,
-// exchange with Hugging Face, refusals. What it computes is judged by
-// tests/referee/qwen3_referee.py, with experts by mixture_referee.py.
+// exchange with Hugging Face, refusals. tests/referee/qwen3_referee.py checks the model's results,
+// mixture_referee.py those with experts.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -80,7 +80,7 @@ TEST(Qwen3, InitialisesEachTensorByItsRule) {
       double std = 0.02;
       if (name == "tok_embeddings.weight") std = 1;
       if (name == "output.weight" || (is_tied && name == "tok_embeddings.weight"))
-        std = 0.98658 / 8;  // dim^-0.5, cut at three deviations
+        std = 0.98658 / 8;  // dim^-0.5, truncated at three deviations
       for (const char* narrow : {".wo.", ".w2.", ".w3."})
         if (name.find(narrow) != std::string::npos)
           std = 0.02 / std::sqrt(2 * (name[std::string("layers.").size()] - '0' + 1.0));
@@ -139,7 +139,7 @@ TEST(Qwen3, FindsItsExpertsInConfigs) {
   const Value options = exchange.options_for(own).value();
   EXPECT_EQ(exchange_of(*create<Model>("qwen3", options, {.seq_len = 128})).hf_config(), own);
 
-  Value newer = own;  // transformers 5 has Mixtral's word for their number
+  Value newer = own;  // transformers 5 uses Mixtral's key for the number of experts
   newer["num_local_experts"] = 6;
   Value without = Value::map();
   for (const auto& [name, value] : newer.as_map())
@@ -188,8 +188,8 @@ TEST(Qwen3, FlavorsWithExpertsHaveThePublishedSizes) {
   }
 }
 
-/// Sizes of torchtitan v0.2.2; GFLOP per token at 4096 as it counts, but with the head of a tied
-/// model: 6 N + 12 L H hd S, untied without the look-up table.
+/// Sizes of torchtitan v0.2.2. GFLOP per token at 4096 by its formula, but including the head of a
+/// tied model: 6 N + 12 L H hd S, without the embedding if untied.
 struct PublishedQwen3 {
   const char* flavor;
   int64_t num_parameters;
@@ -221,7 +221,7 @@ TEST(Qwen3, FlavorsHaveThePublishedSizes) {
     EXPECT_EQ(config.at("num_key_value_heads"), Value(8));
     const Flops flops = model->flops_per_token(4096);
     EXPECT_NEAR(flops.full_attention / 1e9, row.full_at_4096, 0.0005);
-    // every weight but a look-up table is multiplied by each token; those of norms count as such
+    // every weight except an embedding is multiplied by each token; norm weights count as well
     const double looked_up = config.at("tie_word_embeddings").as_boolean()
                                  ? 0
                                  : number("vocab_size") * number("hidden_size");
@@ -287,7 +287,7 @@ TEST(Qwen3, TakesWhatTransformersTakesWhereAConfigIsSilent) {
   const Value options = exchange_of(*model).options_for(silent).value();
   EXPECT_EQ(options.at("dim"), Value(4096));
   EXPECT_EQ(options.at("hidden_dim"), Value(22016));
-  EXPECT_EQ(options.at("n_kv_heads"), Value(16));  // null, not silent
+  EXPECT_EQ(options.at("n_kv_heads"), Value(16));  // null, not absent
   EXPECT_EQ(options.at("head_dim"), Value(128));
   EXPECT_EQ(options.at("rope_theta"), Value(10000.0));
   EXPECT_EQ(options.at("max_position_embeddings"), Value(32768));

@@ -1,5 +1,5 @@
-// AdamW and Adam in every implementation: closed forms, state, parameters without gradient. Numbers
-// over many steps are judged by tests/referee/adamw_referee.py.
+// AdamW and Adam in every implementation: closed forms, state, parameters without gradient.
+// tests/referee/adamw_referee.py compares many steps.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(AdamW, DecaysWeightsByThemselvesAndAdamThroughTheGradient) {
     set_gradient(*q, {0, 0});
     adam->step(1);
     EXPECT_NEAR(values_of(*q)[0], 0.9, 1e-6)
-        << implementation;  // the decay is the gradient, its size does not matter
+        << implementation;  // the decay acts as the gradient, of which only the sign matters
     EXPECT_NEAR(values_of(*q)[1], -1.9, 1e-6) << implementation;
   }
 }
@@ -74,7 +74,7 @@ TEST(AdamW, SkipsParametersWithoutGradient) {
     EXPECT_EQ(state_of(*both).at("p/step").item<float>(), 2);
     EXPECT_EQ(state_of(*both).at("q/step").item<float>(), 0);
 
-    // its first gradient is its first step, whatever the others have done
+    // its first gradient is its step 1, independent of the other parameters' steps
     const auto alone = optimizer("AdamW", {{"implementation", implementation}}, {late.get()});
     set_gradient(*p, {1, 1});
     set_gradient(*q, {0.5f, -2});
@@ -163,7 +163,7 @@ TEST(AdamW, ComputesInFloat32WhereWeightsAndMomentsDiffer) {
       wide->shard().mutable_grad() = narrow->grad().to(at::kFloat);
       mixed->step(1);
       plain->step(1);
-      // the weights are rounded once, and the other goes on from there
+      // the weights are rounded once, and the wide copy continues from the rounded ones
       EXPECT_TRUE(at::equal(narrow->shard(), wide->shard().to(at::kBFloat16))) << implementation;
       wide->shard().detach().copy_(narrow->shard());
     }

@@ -1,5 +1,5 @@
-// Lion: closed forms, state, parameters without gradient. Numbers over many steps are judged by
-// tests/referee/optimizer_referee.py.
+// Lion: closed forms, state, parameters without gradient. tests/referee/optimizer_referee.py
+// compares many steps.
 #include <gtest/gtest.h>
 
 #include "tests/plugins/optimizers/optimizer_fixture.h"
@@ -19,7 +19,7 @@ TEST(Lion, MovesEveryWeightByTheLearningRate) {
 }
 
 TEST(Lion, FollowsTheRunningGradientAndDecaysByItself) {
-  // after gradient 1 the running one is 0.5; a gradient of -0.4 leaves the direction positive
+  // after gradient 1 the momentum is 0.5; a gradient of -0.4 keeps the direction positive
   const auto p = parameter("w", {2});
   const auto lion = optimizer(
       "Lion", {{"lr", 0.1}, {"beta1", 0.5}, {"beta2", 0.5}, {"weight_decay", 1.0}}, {p.get()});

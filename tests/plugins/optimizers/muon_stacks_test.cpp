@@ -1,5 +1,5 @@
-// Muon on stacks of experts: each matrix is updated as it would be by itself, whoever holds it.
-// Numbers over many steps are judged by tests/referee/optimizer_referee.py.
+// Muon on stacks of experts: each matrix is updated as if it were separate, for any sharding.
+// tests/referee/optimizer_referee.py compares many steps.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -39,7 +39,7 @@ std::unique_ptr<Parameter> stack_of(const StackForm& form) {
   return p;
 }
 
-/// Of expert e of the stack called `name`: values that no two experts or steps share.
+/// Values of expert e of the stack `name`, different for all experts and steps.
 at::Tensor expert_gradient(const StackForm& form, int64_t expert, int step) {
   const int64_t count = form.shape[1] * form.shape[2];
   const at::Tensor place =
@@ -54,7 +54,7 @@ at::Tensor stack_gradient(const StackForm& form, int step) {
   return at::stack(experts);
 }
 
-/// Weight and momentum of a stack, or of the part of it that this rank has.
+/// Weight and momentum of a stack, or of this rank's shard.
 struct StackState {
   nn::Slice slice;
   at::Tensor weight, momentum;
@@ -68,7 +68,7 @@ Value muon_options(const MuonSettings& settings) {
   return options;
 }
 
-/// `cut` narrows each stack before it gets memory.
+/// `cut` shards each stack before it gets memory.
 template <class Cut>
 std::map<std::string, StackState> run_stacks(const dist::Mesh& mesh, const MuonSettings& settings,
                                              const Cut& cut) {
@@ -134,7 +134,7 @@ TEST(MuonStacks, AreUpdatedAsOnOneRankWhoeverHoldsAPart) {
   struct Way {
     const char* name;
     dist::MeshShape shape;
-    std::vector<std::pair<int64_t, const char*>> cuts;  // of which dimension over which group
+    std::vector<std::pair<int64_t, const char*>> cuts;  // sharded dimensions and their groups
   };
   const std::vector<Way> ways = {
       {"experts over 2", {.dp_shard = 2}, {{0, "fsdp"}}},

@@ -1,6 +1,5 @@
-// Muon: what it does to a matrix, which weights it leaves to AdamW, and that matrices which are cut
-// over ranks are updated as one rank would. Numbers over many steps are judged by
-// tests/referee/optimizer_referee.py.
+// Muon: its update of a matrix, the weights that it leaves to AdamW, and the same update for
+// sharded matrices as on one rank. tests/referee/optimizer_referee.py compares many steps.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -33,7 +32,7 @@ std::unique_ptr<Parameter> made(const std::string& name, const Shape& shape) {
   return p;
 }
 
-/// Made-up values that no two elements or steps share.
+/// Made-up values, different for all elements and steps.
 at::Tensor whole_gradient(const Parameter& p, int step) {
   const int64_t count = p.global_num_elements();
   const at::Tensor place = at::arange(count).to(at::kFloat) + static_cast<double>(p.name().size());
@@ -125,8 +124,8 @@ struct Held {
   std::map<std::string, at::Tensor> state;
 };
 
-/// A model's worth of weights: `cut` 'c' by tp's columns layout (dim 0), 'r' by its row layout (dim
-/// 1), ' ' by data parallelism alone, '-' by nothing.
+/// All kinds of weights of a model. `cut`: 'c' sharded by tp along dim 0, 'r' by tp along dim 1, '
+/// ' only by data parallelism, '-' not sharded.
 struct Weight {
   std::string name;
   Shape shape;
@@ -170,8 +169,8 @@ at::Tensor part_of(at::Tensor whole, const nn::Slice& slice) {
   return whole;
 }
 
-/// Weight and states are slices of the whole's: of what AdamW has up to rounding, since its kernel
-/// may round the end of a tensor otherwise than its middle.
+/// Weight and states are slices of the whole's. AdamW's may differ by rounding, since its kernel
+/// may round the end of a tensor differently than its middle.
 void expect_part(const Held& held, const Held& whole, const std::string& what) {
   const bool is_matrix = held.state.contains("momentum_buffer");
   const auto equal = [&](const at::Tensor& found, const at::Tensor& expected) {

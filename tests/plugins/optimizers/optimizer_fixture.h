@@ -1,5 +1,5 @@
-// Parameters with given values, and optimizers made by the registry. Used by the tests of the
-// optimizers.
+// Parameters with given values, and optimizers created through the registry. Used by the tests of
+// the optimizers.
 #pragma once
 
 #include <initializer_list>
@@ -33,12 +33,12 @@ std::map<std::string, at::Tensor> state_of(Optimizer& optimizer);
 
 void set_state(Optimizer& optimizer, const std::map<std::string, at::Tensor>& state);
 
-/// Steps on made-up gradients: number `first` and the ones that follow.
+/// Runs `count` steps on made-up gradients, starting with step `first`.
 void take_steps(Optimizer& optimizer, const std::vector<Parameter*>& parameters, int first,
                 int count);
 
-/// Whether six steps in one go and three steps, a new optimizer with the old one's state, three
-/// steps end alike, bit by bit.
+/// Whether six steps end bitwise like three steps, a new optimizer with the old one's state, and
+/// three more steps.
 bool resumes_exactly(std::string_view name, std::initializer_list<Value::Member> options);
 
 }  // namespace titan::testing

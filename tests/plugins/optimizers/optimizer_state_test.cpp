@@ -1,5 +1,5 @@
-// States that an optimizer declares: when they are made, what is visited, and what is refused
-// before a step could be lost.
+// States that an optimizer declares: when they are created, which are visited, and errors that must
+// come before a step could be lost.
 #include <string>
 #include <vector>
 
@@ -79,7 +79,7 @@ TEST(OptimizerState, IsRefusedByNameWhenItCouldNotBeResumed) {
                     "[3] and Float now"));
 }
 
-/// Two parameters, one of them in a group of its own.
+/// Two parameters, one of them in its own group.
 core::JobConfig grouped(std::string_view optimizer) {
   core::JobConfig config;
   config.optimizer = {"optimizer", std::string(optimizer), Value::map(), {}};

@@ -1,5 +1,5 @@
-// SGD: closed forms, state, parameters without gradient. Numbers over many steps are judged by
-// tests/referee/adamw_referee.py.
+// SGD: closed forms, state, parameters without gradient. tests/referee/adamw_referee.py compares
+// many steps.
 #include <gtest/gtest.h>
 
 #include "tests/plugins/error_of.h"
@@ -28,7 +28,7 @@ TEST(Sgd, FollowsItsFormulas) {
   EXPECT_NEAR(after_two({{"lr", 0.5}, {"momentum", 0.5}, {"nesterov", true}}), 2 - 0.15 - 0.175,
               1e-6);
   EXPECT_NEAR(after_two({{"lr", 0.5}, {"weight_decay", 0.1}}), 1.88 - 0.1 * (1 + 0.188), 1e-6);
-  // directions 1.2 and 1.182, running ones 1.2 and 1.782
+  // directions 1.2 and 1.182, momenta 1.2 and 1.782
   EXPECT_NEAR(
       after_two({{"lr", 0.5}, {"momentum", 0.5}, {"nesterov", true}, {"weight_decay", 0.1}}),
       2 - 0.1 * (1.2 + 0.6) - 0.1 * (1.182 + 0.891), 1e-6);

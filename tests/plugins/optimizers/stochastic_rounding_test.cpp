@@ -1,5 +1,5 @@
-// Rounding to bfloat16 at random: unbiased, the same for a slice as for the whole, and what it does
-// for the weights of AdamW.
+// Stochastic rounding to bfloat16: unbiased, the same for a slice as for the whole, and its effect
+// on weights under AdamW.
 #include <titan/nn/rounding.h>
 
 #include <cmath>
@@ -57,7 +57,7 @@ TEST(StochasticRounding, KeepsWhatBfloat16Holds) {
                                .to(at::kFloat);
   for (int64_t step = 1; step < 50; ++step)
     EXPECT_TRUE(same_bits(rounded(exact, 1, "w", step).to(at::kFloat), exact));
-  // the largest pattern of a NaN: adding to it would make a zero of it
+  // the largest bit pattern of a NaN: adding to it would give zero
   const at::Tensor nan = at::full({64}, 0x7FFFFFFF, at::kInt).view(at::kFloat);
   EXPECT_TRUE(rounded(nan).isnan().all().item<bool>());
 }
@@ -86,7 +86,7 @@ TEST(StochasticRounding, DrawsAnewForEverySeedNameAndStep) {
   }
 }
 
-/// A bfloat16 parameter of 4 columns; rows are cut over `size` ranks, of which this is `rank`.
+/// A bfloat16 parameter of 4 columns. Its rows are sharded over `size` ranks; this one is `rank`.
 std::unique_ptr<Parameter> narrow_parameter(int64_t rows, int rank = 0, int size = 1) {
   auto p = std::make_unique<Parameter>(std::vector<int64_t>{rows, 4}, nn::Init::constant(1));
   p->set_name("w");

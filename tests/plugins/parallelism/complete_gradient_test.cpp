@@ -1,5 +1,5 @@
-// Parameter::complete_gradient under data parallelism: once a step, when the gradient is what the
-// optimizer will see.
+// Parameter::complete_gradient under data parallelism: called once a step, when the gradient has
+// the value that the optimizer sees.
 #include <map>
 
 #include <ATen/ops/equal.h>

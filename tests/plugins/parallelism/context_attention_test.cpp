@@ -1,5 +1,5 @@
 // The context plugin's attention against attention of whole sequences on one rank: outputs,
-// gradients, documents, numbers of heads and types.
+// gradients, documents, numbers of heads, dtypes.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
@@ -19,7 +19,7 @@
 namespace titan::context_test {
 namespace {
 
-/// Both types, all methods and balancers: 1e-12 in double, 1e-5 in fp32.
+/// Both dtypes, all methods and balancers: 1e-12 in double, 1e-5 in fp32.
 void expect_as_one_rank(const std::vector<ContextCase>& cases, const Inputs& in) {
   for (const auto& [type, tolerance] :
        {std::pair(at::kDouble, 1e-12), std::pair(at::kFloat, 1e-5)}) {
@@ -32,7 +32,7 @@ void expect_as_one_rank(const std::vector<ContextCase>& cases, const Inputs& in)
   }
 }
 
-/// `count` increasing places in (0, seq_len), drawn at random.
+/// `count` increasing positions in (0, seq_len), drawn at random.
 std::vector<int64_t> random_starts(int64_t count, int64_t seq_len, int64_t seed) {
   at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
   std::vector<int64_t> starts;
@@ -49,7 +49,7 @@ std::vector<int64_t> random_starts(int64_t count, int64_t seq_len, int64_t seed)
 TEST(ContextAttention, EqualsOneRankForAnyShapeAndDegree) {
   int64_t seed = 1;
   for (const int64_t cp : {1, 2, 3, 4, 5, 6, 7, 8})
-    for (const int64_t share : {1, 2, 4, 8}) {  // query heads of a key head
+    for (const int64_t share : {1, 2, 4, 8}) {  // query heads per key head
       at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(++seed));
       const auto draw = [&](int64_t first, int64_t last) {
         return at::randint(first, last + 1, {1}, generator, at::TensorOptions().dtype(at::kLong))
@@ -70,14 +70,14 @@ TEST(ContextAttention, StaysInsideDocuments) {
   int64_t seed = 100;
   for (const int64_t cp : {2, 3, 4, 8}) {
     const int64_t seq_len = 2 * cp * 5;
-    std::vector<int64_t> singles;  // each token a document of its own
+    std::vector<int64_t> singles;  // each token is its own document
     for (int64_t i = 1; i < seq_len; ++i) singles.push_back(i);
     const std::vector<std::vector<std::vector<int64_t>>> layouts = {
-        {{}, {}, {}},                                      // one over all ranks
-        {random_starts(2, seq_len, ++seed), {}, singles},  // different rows, different cuts
+        {{}, {}, {}},                                      // one document per row, over all ranks
+        {random_starts(2, seq_len, ++seed), {}, singles},  // rows with different documents
         {random_starts(4, seq_len, ++seed), random_starts(6, seq_len, ++seed), {seq_len - 1}},
         {{1}, {seq_len / 2}, {seq_len / 2 - 1, seq_len / 2, seq_len / 2 + 1}},
-        {{5, 10, 15}, {5, 10, 15}, random_starts(10, seq_len, ++seed)}};  // some rows alike
+        {{5, 10, 15}, {5, 10, 15}, random_starts(10, seq_len, ++seed)}};  // two rows alike
     for (const auto& starts : layouts) {
       SCOPED_TRACE("layout " + std::to_string(&starts - layouts.data()));
       const Shape shape{.rows = 3, .seq_len = seq_len};
@@ -87,7 +87,7 @@ TEST(ContextAttention, StaysInsideDocuments) {
   }
 }
 
-/// By torch, with the whole matrix of what sees what.
+/// By torch, with the whole mask of visible keys.
 Results run_torch(const Inputs& in) {
   const int64_t seq_len = in.q.size(2), rows = in.q.size(0);
   Tensor sees = at::ones({rows, 1, seq_len, seq_len}, at::kBool).tril();
@@ -111,7 +111,8 @@ TEST(ContextAttention, EqualsTorchsAttentionWithAMask) {
   }
 }
 
-/// A query sees the last keys only, up to its own; scores are doubled. By whole matrices.
+/// Windowed attention with doubled scores, computed with whole matrices. A query sees the last keys
+/// up to its own.
 class WindowRule final : public nn::AttentionRule {
  public:
   static constexpr int64_t kWindow = 7;
@@ -224,7 +225,7 @@ TEST(ContextAttention, GivesTheSameBitsEachTime) {
 }
 
 TEST(ContextAttention, TakesNarrowTypes) {
-  // errors of 16-bit types come from rounding inputs and results, of blocks too
+  // errors of 16-bit types come from rounding inputs and results, also those of blocks
   for (const auto& [type, tolerance] :
        {std::pair(at::kBFloat16, 3e-2), std::pair(at::kHalf, 4e-3)}) {
     const Inputs narrow =

@@ -1,4 +1,5 @@
-// How the context plugin cuts sequences: pieces, shares, what sees what, and what cannot be cut.
+// How the context plugin shards sequences: pieces, ranks' shares, visible keys, and lengths that it
+// refuses.
 #include <set>
 
 #include <ATen/ops/arange.h>
@@ -70,7 +71,8 @@ TEST(SequenceCut, NamesTheLengthsThatFit) {
   EXPECT_TRUE(holds(few.what(), "makes 4 equal pieces; set training.seq_len to 4"));
 }
 
-/// What each token sees, by its number in the whole row: the union of the blocks, each pair once.
+/// Pairs of a token and a token that it sees, by position in the whole row: the union of the
+/// blocks, each pair once.
 std::set<std::pair<int64_t, int64_t>> seen_pairs(const SequenceCut& cut, int64_t row,
                                                  int64_t num_rows, int64_t seq_len,
                                                  const Tensor& documents) {
@@ -134,11 +136,12 @@ TEST(SequenceCut, HeadAndTailGiveAllRanksTheSameWork) {
   }
 }
 
-/// The plugin's object as rank `rank` of `c` has it; no messages are sent.
+/// The plugin's object on rank `rank` of `c`; sends no messages.
 ContextParallel make_splitter(const ContextCase& c, int rank, Device& device) {
-  const dist::Mesh mesh(dist::MeshShape{.cp = c.cp}, rank, [&](const std::string&, const auto& ranks) {
-    return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
-  });
+  const dist::Mesh mesh(dist::MeshShape{.cp = c.cp}, rank,
+                        [&](const std::string&, const auto& ranks) {
+                          return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
+                        });
   return {{.rotate_method = c.method, .load_balancer = c.balancer}, {mesh, device}};
 }
 

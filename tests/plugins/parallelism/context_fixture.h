@@ -1,5 +1,5 @@
-// Attention of whole sequences and the same cut over ranks: random inputs, runs on one rank and on
-// several, comparison. Used by the tests of the context plugin.
+// Attention of whole sequences, and the same sharded over ranks: random inputs, runs on one rank
+// and on several, comparison. Used by the tests of the context plugin.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ using context_parallel::LoadBalancer;
 using context_parallel::RotateMethod;
 using context_parallel::SequenceCut;
 
-/// How a sequence is cut, and how keys travel.
+/// How a sequence is sharded, and how keys are exchanged.
 struct ContextCase {
   int64_t cp = 2;
   RotateMethod method = RotateMethod::allgather;
@@ -35,7 +35,7 @@ struct Shape {
   int64_t rows = 2, heads = 4, kv_heads = 2, seq_len = 16, head_dim = 8;
 };
 
-/// Of a whole sequence: inputs and the direction that gradients are taken in.
+/// Inputs for a whole sequence, and the direction of gradients.
 struct Inputs {
   Tensor q, k, v, direction;
   Tensor documents;  // undefined or int32 (rows, S)
@@ -60,7 +60,7 @@ Results run_alone(const Inputs& in);
 /// The share of `rank` of (rows, heads, S, hd).
 Tensor share(const ContextCase& c, int64_t rank, const Tensor& x);
 
-/// What one rank computes of `in`, of which it sees its own share alone.
+/// The results of one rank, which sees only its own share of `in`.
 using RulePtr = std::shared_ptr<const nn::AttentionRule>;
 Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& in,
                  c10::Device device = c10::kCPU, const RulePtr& rule = nn::plain_attention());
@@ -69,7 +69,7 @@ Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& i
 std::vector<Results> run_cut(const ContextCase& c, const Inputs& in,
                              const RulePtr& rule = nn::plain_attention());
 
-/// Largest difference by the largest value of the whole, over ranks.
+/// Largest difference over all ranks, relative to the largest value of the whole.
 void expect_equal(const ContextCase& c, const std::vector<Results>& ranks, const Results& alone,
                   double tolerance);
 

@@ -1,5 +1,5 @@
-// A Llama whose sequences the context plugin cuts, against the same model on one rank: losses,
-// gradients, documents, tensor parallelism beside it.
+// A Llama with context parallelism against the same model on one rank: losses, gradients,
+// documents, also combined with tensor parallelism.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros_like.h>
@@ -34,7 +34,7 @@ class OtherAttention final : public nn::AttentionKernel {
   Tensor attend(const Tensor& q, const Tensor&, const Tensor&, const Batch&) override { return q; }
 };
 
-/// Before the ranks are threads.
+/// Called before the ranks' threads start.
 std::unique_ptr<Device> open_plugins() {
   auto device = testing::make_cpu();
   create_context({}, {dist::Mesh(), *device});
@@ -42,7 +42,7 @@ std::unique_ptr<Device> open_plugins() {
   return device;
 }
 
-/// One forward and backward; what the ranks hold is summed over "cp".
+/// One forward and backward; gradients are summed over "cp".
 StepResult run_step(ModelPart& part, const Batch& batch, const dist::Group& group) {
   part.materialize(c10::kCPU, at::kDouble, 11);
   StepResult result;
@@ -72,7 +72,7 @@ void expect_equal_steps(const StepResult& rank, const StepResult& alone) {
   }
 }
 
-/// Plain, and packed: documents whose positions start anew.
+/// Plain and packed sequences; in packed ones positions restart at each document.
 std::vector<Batch> some_batches() {
   const Batch plain = small_batch(0);
   Batch packed = small_batch(1);

@@ -1,5 +1,5 @@
-// Context parallelism of layers whose attention has a rule, against a softmax over masked scores of
-// the whole row: windows, chunks and sinks that reach over the cuts.
+// Context parallelism of layers with an attention rule, against a softmax over masked scores of the
+// whole row: windows, chunks and sinks that span ranks.
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,7 +49,8 @@ TEST(ContextRules, StayWithinDocumentsThatReachOverTheCuts) {
     for (const Ruled& r : some_rules()) expect_rule(c, r, in);
 }
 
-/// Sinks join the whole once: their gradients of all ranks add up to that of one.
+/// Sinks count once for the whole row: the sum of their gradients over all ranks equals that of one
+/// rank.
 TEST(ContextRules, JoinSinksOnceWhateverTheCut) {
   const Inputs in = random_inputs({.seq_len = 24}, 5).as(at::kDouble);
   const Ruled r = attention_test::window(9);

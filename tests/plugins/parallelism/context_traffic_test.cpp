@@ -1,4 +1,4 @@
-// What the context plugin's attention sends and keeps, on real groups and on the meta device.
+// Bytes that the context plugin's attention sends and keeps, on real groups and on the meta device.
 #include <map>
 #include <memory>
 #include <utility>
@@ -89,7 +89,7 @@ TEST(ContextTraffic, TravelsWhileOtherKeysAreUsed) {
     testing::run_ranks({.cp = c.cp}, [&](const dist::Mesh& mesh) {
       const auto exchange = context_parallel::make_exchange(c.method, mesh.group("cp"));
       const Tensor own = at::zeros({2, 1, 4, 1, 8});
-      std::vector<size_t> forward, backward;  // messages under way at each visit
+      std::vector<size_t> forward, backward;  // messages in flight at each visit
       std::vector<int64_t> sources;
       exchange->forward(own, [&](int64_t source, const Tensor&) {
         sources.push_back(source);
@@ -102,7 +102,7 @@ TEST(ContextTraffic, TravelsWhileOtherKeysAreUsed) {
       const int64_t r = mesh.rank();
       EXPECT_EQ(sources, (std::vector<int64_t>{r, (r + 3) % 4, (r + 2) % 4, (r + 1) % 4}));
       const bool is_ring = c.method == RotateMethod::alltoall;
-      // of the ring a send and a receive each: keys and values, one step later gradients
+      // with the ring, one send and one receive: keys and values, and one step later gradients
       EXPECT_EQ(forward,
                 (is_ring ? std::vector<size_t>{2, 2, 2, 0} : std::vector<size_t>{1, 0, 0, 0}));
       EXPECT_EQ(backward,
@@ -123,7 +123,7 @@ TEST(ContextMemory, TheGraphKeepsQueriesKeysValuesAndTheOutputAlone) {
     };
     const Tensor q = leaf(4), k_leaf = leaf(2), v_leaf = leaf(2);
     const int64_t before = MetaMemory::live().total();
-    Tensor k = k_leaf.neg(), v = v_leaf.neg();  // what nothing but the attention may keep
+    Tensor k = k_leaf.neg(), v = v_leaf.neg();  // only the attention may keep these alive
     const auto key_values = static_cast<int64_t>(k.nbytes() + v.nbytes());
     const Tensor out = kernel->attend(q, k, v, {});
     k = v = Tensor();
@@ -139,7 +139,7 @@ struct Activations {
   int64_t peak = 0;  // over forward and backward
 };
 
-/// Of a deep and narrow stack over a long sequence: its weights are too small to count.
+/// Activations of a deep and narrow stack over a long sequence. Its weights are negligible.
 Activations activations_of(const ContextCase& c, Device& device) {
   constexpr int64_t kSeqLen = 8192;
   const dist::Mesh mesh(dist::MeshShape{.cp = c.cp}, 0, [&](const std::string&, const auto& ranks) {
@@ -160,7 +160,7 @@ Activations activations_of(const ContextCase& c, Device& device) {
   const Tensor ids =
       at::zeros({1, kSeqLen}, at::TensorOptions().dtype(at::kLong).device(c10::kMeta));
   const Batch batch = parallel.split({.tokens = ids, .labels = ids});
-  part.forward(at::Tensor(), batch).backward();  // tables and gradients are there from now on
+  part.forward(at::Tensor(), batch).backward();  // tables and gradients exist from now on
   const int64_t before = MetaMemory::live().total();
   MetaMemory::reset_peak();
   const Tensor loss = part.forward(at::Tensor(), batch);
@@ -181,7 +181,7 @@ TEST(ContextMemory, ActivationsFallAsOneByTheDegree) {
       const double kept = degree * static_cast<double>(part.kept) / static_cast<double>(whole.kept);
       const double peak = degree * static_cast<double>(part.peak) / static_cast<double>(whole.peak);
       EXPECT_NEAR(kept, 1, 0.01) << c.text();
-      // a gather holds the keys of the whole sequence for a moment, of one layer
+      // a gather briefly holds the keys of the whole sequence, of one layer
       EXPECT_NEAR(peak, 1, method == RotateMethod::alltoall ? 0.01 : 0.05) << c.text();
       RecordProperty(c.text(), "kept " + std::to_string(kept) + ", peak " + std::to_string(peak));
     }

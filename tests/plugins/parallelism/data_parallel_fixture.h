@@ -1,5 +1,5 @@
-// Replicas: a small model under a data-parallel transform on each rank, and the same model whole as
-// what they must agree with. Used by the tests of fsdp, ddp and of what works beside them.
+// A small model under a data-parallel transform on each rank, and the same whole model as the
+// reference. Used by the tests of fsdp, ddp and transforms that are combined with them.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace titan::testing {
 
-inline constexpr int64_t kVocab = 131;  // divided by no number of ranks
+inline constexpr int64_t kVocab = 131;  // not divisible by any number of ranks
 inline constexpr int64_t kSeqLen = 6;
 inline constexpr int64_t kSeed = 11;
 
@@ -28,10 +28,10 @@ std::vector<Layer> llama_layers(bool is_tied, int64_t num_layers = 2);
 /// Rows [begin, begin + count) of an endless made-up data set; a few labels are ignored.
 Batch make_rows(int64_t begin, int64_t count);
 
-/// One rank's model. Without a transform it is what the others are compared with.
+/// One rank's model. Without a transform it is the reference.
 class Replica {
  public:
-  /// `transform`: "" = none. `prepare` sees the part before the transform does, `finish` after it.
+  /// `transform`: "" = none. `prepare` runs before the transform is applied, `finish` afterwards.
   using Prepare = std::function<void(ModelPart&)>;
   Replica(std::vector<Layer> layers, const dist::Mesh& mesh, std::string_view transform,
           const Value& options, at::ScalarType dtype, const Prepare& prepare = {},
@@ -40,8 +40,8 @@ class Replica {
   ModelPart& part() { return part_; }
   GradientReducer& reducer() { return dynamic_cast<GradientReducer&>(*transform_); }
 
-  /// Forward and backward of the microbatches, each the loss sum over a fixed number; returns the
-  /// sum over them.
+  /// Forward and backward of the microbatches, each with the loss sum over a fixed number; returns
+  /// the sum over them.
   double run_step(const std::vector<Batch>& microbatches);
 
   std::unique_ptr<Optimizer> make_adamw();
@@ -52,7 +52,7 @@ class Replica {
   std::unique_ptr<Parallelism> transform_;
 };
 
-/// Each parameter's shard and gradient against the slices of the whole model's.
+/// Compares each parameter's shard and gradient with the slices of the whole model's.
 void expect_equal_slices(Replica& replica, Replica& whole, double tolerance,
                          const std::string& what);
 
@@ -63,7 +63,7 @@ std::vector<Batch> own_microbatches(const dist::Mesh& mesh, int64_t rows_per_mic
 dist::Traffic traffic_of(const dist::Mesh& mesh, const std::string& group,
                          const std::string& operation);
 
-/// Opens every plugin that the ranks will use, before they are threads.
+/// Opens every plugin that the ranks use, before their threads start.
 void open_plugins();
 
 }  // namespace titan::testing

@@ -62,7 +62,7 @@ TEST_F(Ddp, MovesEachGradientOnceInBucketsOfAtMostTheSize) {
       constexpr int64_t kBucket = 20 * 1024;
       Replica replica(llama_layers(false), mesh, "ddp", Value::map({{"bucket_size", kBucket}}),
                       at::kFloat);
-      replica.run_step(own_microbatches(mesh, 1, 3));  // two microbatches stay at home
+      replica.run_step(own_microbatches(mesh, 1, 3));  // two microbatches without communication
       const auto traffic = traffic_of(mesh, "dp_replicate", "all_reduce");
       EXPECT_EQ(traffic.bytes, total_bytes(replica) * 2 * (num_ranks - 1) / num_ranks);
       EXPECT_GT(traffic.calls, 2);
@@ -107,7 +107,7 @@ TEST_F(Ddp, CountsAMissingGradientAsZero) {
     at::Tensor x;
     const Batch batch = make_rows(mesh.rank(), 1);
     for (size_t i = 0; i < 2; ++i) x = (*replica.part().layers()[i].module)(x, batch);
-    x.sum().backward();  // the second block and the head are not part of it
+    x.sum().backward();  // the second block and the head do not take part
     replica.reducer().finish_gradients();
     EXPECT_GT(replica.part().parameters().front()->grad().abs().max().item<double>(), 0);
     EXPECT_EQ(replica.part().parameters().back()->grad().abs().max().item<double>(), 0);

@@ -1,6 +1,6 @@
-// Experts and ranks of tensor parallelism, which deal whole experts or cut each, against all of
-// them on one rank, in fp64 and with several sequences: choices as integers, outputs, and apart
-// from each other the gradients of tokens, gate and experts.
+// Experts with tensor parallelism, whose ranks hold whole experts or shards of each. Compared with
+// all experts on one rank, in fp64 and several layouts: exact choices, outputs, and separately the
+// gradients of tokens, gate and experts.
 #include <array>
 #include <string>
 #include <utility>
@@ -25,9 +25,9 @@ constexpr int64_t kRows = 2;
 
 struct Layout {
   int64_t shard, tp, degree, tensor_degree;
-  bool sequence;  // parallel: each rank of tp has its part of the sequence
+  bool sequence;  // sequence parallelism: each rank of tp has its part of the sequence
 
-  /// Four parts, or a number that no number of ranks divides.
+  /// Divisible by four, or by no number of ranks.
   int64_t length() const { return sequence ? 8 : 5; }
   std::string text() const {
     return "shard " + std::to_string(shard) + ", tp " + std::to_string(tp) + ", ep " +
@@ -40,13 +40,13 @@ std::vector<Layout> all_layouts() {
   std::vector<Layout> layouts;
   for (const bool sequence : {true, false})
     for (const auto& [shard, tp, degree, tensor_degree] :
-         std::vector<std::array<int64_t, 4>>{{1, 2, 2, 1},  // experts at ranks of tp
-                                             {2, 2, 4, 1},  // of dp_shard, too
+         std::vector<std::array<int64_t, 4>>{{1, 2, 2, 1},  // experts spread over ranks of tp
+                                             {2, 2, 4, 1},  // and of dp_shard
                                              {1, 4, 4, 1},
-                                             {1, 4, 2, 1},  // at a part of tp's
-                                             {1, 2, 1, 2},  // each cut over tp
+                                             {1, 4, 2, 1},  // over some of tp's ranks
+                                             {1, 2, 1, 2},  // each expert sharded over tp
                                              {1, 4, 1, 4},
-                                             {2, 2, 2, 2}})  // and dealt to those of dp_shard
+                                             {2, 2, 2, 2}})  // and experts spread over dp_shard
       layouts.push_back({shard, tp, degree, tensor_degree, sequence});
   return layouts;
 }
@@ -59,7 +59,7 @@ const Kind kTensorKinds[] = {
     {.name = "shared experts and biases", .has_shared_and_biases = true},
 };
 
-/// What the router chooses, as the layer runs.
+/// The router's choices during the run of the layer.
 void keep_choices(ModelPart& part, Tensor& choices) {
   part.visit_modules([&](const std::string& path, nn::Module& module) {
     if (path != "moe.router.choice") return;
@@ -77,7 +77,7 @@ void spread(ModelPart& part, const Layout& layout, const TransformContext& conte
   make_expert(context, layout.degree, layout.tensor_degree)->apply(part, context);
 }
 
-/// That of this rank, of the tokens of all of its group of data parallelism.
+/// This rank's part of a tensor of all tokens in its data-parallel group.
 class OwnPart {
  public:
   OwnPart(const Layout& layout, const dist::Mesh& mesh) {
@@ -145,9 +145,10 @@ TEST(ExpertTensorParallel, SendsTokensAndNotTheirSlotsOverTensorParallelism) {
     ModelPart part(one_mixture(kind));
     spread(part, layout, {mesh, *device, at::kDouble, at::kDouble});
     give_memory(part, kind);
-    constexpr int64_t kTokens = 8;  // of a rank
+    constexpr int64_t kTokens = 8;  // tokens of a rank
     pass(part, numbers(1, kTokens, mesh.rank(), 0), numbers(1, kTokens, mesh.rank(), 1));
-    // to and from the other rank, either way: its tokens, and a number for each of its slots
+    // to and from the other rank, in both directions: its tokens, and one number for each of its
+    // slots
     const int64_t tokens = kTokens * kDim * 8, slots = kTokens * kind.top_k * 8;
     EXPECT_EQ(testing::traffic_of(mesh, "tp", "reduce_scatter").bytes, 2 * tokens + slots);
     EXPECT_EQ(testing::traffic_of(mesh, "tp", "all_gather").bytes, 2 * tokens + 2 * slots);
@@ -176,7 +177,7 @@ TEST(ExpertTensorParallel, NamesWhatItCannotCut) {
   });
 }
 
-/// A partial sum would be summed over ranks that each have all of it.
+/// The region would sum results that are complete on each rank.
 TEST(ExpertTensorParallel, RefusesAMixtureWithinARegionOfTensorParallelism) {
   testing::open_plugins();
   for (const auto& [degree, tensor_degree] : {std::pair<int64_t, int64_t>{2, 1}, {1, 2}})

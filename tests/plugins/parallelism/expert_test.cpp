@@ -1,6 +1,6 @@
-// Experts that are dealt to ranks against all of them on one, in fp64: outputs, gradients of
-// tokens, gate and experts; ranks without tokens, experts without any, all tokens at one rank. With
-// tensor parallelism: expert_tensor_test.cpp.
+// Experts distributed over ranks against all experts on one rank, in fp64: outputs, gradients of
+// tokens, gate and experts; ranks without tokens, experts without tokens, all tokens at one rank.
+// For tensor parallelism see expert_tensor_test.cpp.
 #include <string>
 #include <vector>
 
@@ -25,7 +25,7 @@ using Ranks = std::vector<int>;
 
 struct Case {
   Kind kind;
-  std::vector<int64_t> tokens;  // of the ranks
+  std::vector<int64_t> tokens;  // tokens of each rank
 };
 const Case kCases[] = {
     {{"drawn", 3}, {5, 4, 3, 7}},
@@ -64,7 +64,7 @@ TEST(ExpertParallel, ComesToWhatOneRankComesTo) {
           nn::Parameter &own = *part.parameters()[i], &all = *whole.parameters()[i];
           const std::string name = what + ": " + own.name();
           Tensor gradient = own.grad().clone();
-          if (own.shardings().empty()) {  // the gate's, of this rank's tokens
+          if (own.shardings().empty()) {  // the gate's gradient covers only this rank's tokens
             mesh.group("ep").all_reduce(gradient, dist::Reduce::sum).wait();
             expect_close(gradient, all.grad(), name);
           } else {
@@ -88,14 +88,15 @@ TEST(ExpertParallel, SendsRowsAsOftenAsTheFormulaSays) {
     make_expert(context, kRanks)->apply(part, context);
     give_memory(part, kind);
     pass(part, numbers(1, kTokens, mesh.rank(), 0), numbers(1, kTokens, mesh.rank(), 1));
-    // there and back, forward and backward, of N k rows those for other ranks; and once the counts
+    // there and back, in forward and backward: of N k rows those for other ranks; and once the
+    // counts
     const int64_t rows = 4 * kTokens * kind.top_k * kDim * 8 * (kRanks - 1) / kRanks;
     const int64_t counts = kExperts * 8 * (kRanks - 1) / kRanks;
     EXPECT_EQ(testing::traffic_of(mesh, "ep", "all_to_all").bytes, rows + counts);
   });
 }
 
-/// torchtitan v0.2.2's, as its mesh was seen to be built.
+/// Groups observed in torchtitan v0.2.2's mesh.
 TEST(ExpertParallel, TakesTheRanksThatTorchtitanTakes) {
   dist::Grid grid = expert_grid({.dp_shard = 4, .tp = 2}, 4);
   EXPECT_EQ(grid.ranks(1, "ep"), (Ranks{0, 1, 2, 3}));

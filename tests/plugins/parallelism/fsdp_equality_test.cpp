@@ -1,5 +1,5 @@
 // Fully sharded training against the same model whole on one rank: initial values, gradients, an
-// optimizer step, under every number of ranks and every rule of resharding.
+// optimizer step, for all numbers of ranks and rules of resharding.
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 #include <ATen/core/grad_mode.h>
@@ -22,7 +22,7 @@ Value fsdp_options(std::initializer_list<Value::Member> options) {
   return Value::map(options);
 }
 
-/// Two steps of AdamW on both; the second sees the weights that the first has made.
+/// Two steps of AdamW on both; the second step uses the weights of the first.
 void expect_equal_training(Replica& replica, Replica& whole, const std::vector<Batch>& own,
                            const std::vector<Batch>& all, const std::string& what) {
   const auto optimizer = replica.make_adamw(), whole_optimizer = whole.make_adamw();
@@ -111,7 +111,7 @@ TEST_F(FsdpEquality, HoldsWhenMoreThanOneMicrobatchIsCalledTheLast) {
   run_ranks({.dp_replicate = 2, .dp_shard = 2}, [&](const dist::Mesh& mesh) {
     Replica sharded(llama_layers(false), mesh, "fsdp", Value::map(), at::kDouble);
     Replica whole(llama_layers(false), mesh, "", Value::map(), at::kDouble);
-    // two forwards before the first backward, as a pipeline has them
+    // two forwards before the first backward, as in a pipeline
     const auto batches = own_microbatches(mesh, 1, 2);
     std::vector<at::Tensor> losses;
     for (size_t i = 0; i < 2; ++i) {
@@ -163,12 +163,12 @@ TEST_F(FsdpEquality, KeepsShardsOnTheHostWhenOffloading) {
     });
 }
 
-/// Squares and sums, so that a chain of layers ends in a loss.
+/// Sum of squares, so that a chain of layers ends in a loss.
 class SquareSum final : public nn::Module {
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch&) override { return (x * x).sum(); }
 };
-/// Starts a chain with numbers made of the tokens.
+/// Starts a chain with values computed from the tokens.
 class AsNumbers final : public nn::Module {
  protected:
   at::Tensor forward(const at::Tensor&, const Batch& batch) override {
@@ -176,8 +176,8 @@ class AsNumbers final : public nn::Module {
   }
 };
 
-/// Layers of 5, 3 and 1 rows: with 4 ranks 2, 2, 1, 0 and 1, 1, 1, 0 and 1, 0, 0, 0 of them. The
-/// first and the last layer have no parameters at all.
+/// Layers of 5, 3 and 1 rows. Over 4 ranks: 2, 2, 1, 0; 1, 1, 1, 0; and 1, 0, 0, 0 rows. The first
+/// and the last layer have no parameters.
 std::vector<Layer> few_rows() {
   std::vector<Layer> layers;
   layers.push_back({"numbers", std::make_unique<AsNumbers>(), "numbers"});
@@ -231,7 +231,7 @@ TEST_F(FsdpEquality, ShardsWhatAnotherTransformHasCut) {
     const nn::Slice& slice = sharded.part().parameters()[0]->slice();
     EXPECT_EQ(slice.offsets[0], 6 + 2 * mesh.rank());
     EXPECT_EQ(slice.sizes[0], mesh.rank() < 2 ? 2 : 1);
-    // each row's gradient is its own: the rows that are elsewhere do not matter
+    // each row has its own gradient, so rows on other ranks do not matter
     expect_equal_training(sharded, whole, own_microbatches(mesh, 1, 2), {make_rows(0, 6)}, "cut");
   });
 }

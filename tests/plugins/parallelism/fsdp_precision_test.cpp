@@ -1,5 +1,5 @@
-// Mixed precision and gather formats of fsdp against an expectation made by hand: the whole model
-// with weights cast beforehand, run on each rank's rows, its gradients summed in fp32.
+// Mixed precision and gather formats of fsdp, compared with the whole model whose weights are cast
+// beforehand, run on each rank's rows, with gradients summed in fp32.
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 #include <ATen/core/grad_mode.h>
@@ -17,8 +17,8 @@ class FsdpPrecision : public ::testing::Test {
   static void SetUpTestSuite() { open_plugins(); }
 };
 
-/// Sum over all ranks' microbatches of the gradients that the whole model has in `dtype`, taken up
-/// in fp32: of each rank first, then over the ranks.
+/// Sum over all ranks' microbatches of the whole model's gradients in `dtype`, accumulated in fp32:
+/// first within each rank, then over the ranks.
 std::vector<at::Tensor> expected_gradients(Replica& whole, const dist::Mesh& mesh,
                                            int64_t num_microbatches) {
   std::vector<at::Tensor> sums;
@@ -47,7 +47,7 @@ std::vector<at::Tensor> expected_gradients(Replica& whole, const dist::Mesh& mes
   return sums;
 }
 
-/// Largest difference over all parameters, in units of each gradient's largest element.
+/// Largest difference over all parameters, relative to each gradient's largest element.
 double largest_error(Replica& sharded, const std::vector<at::Tensor>& expected) {
   double largest = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -92,7 +92,7 @@ TEST_F(FsdpPrecision, SumsInTheNarrowTypeWhenTold) {
   });
 }
 
-/// A layer that hands on fp32 whatever it gets.
+/// A layer that returns fp32 for any input.
 class Widen final : public nn::Module {
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override {
@@ -116,7 +116,7 @@ TEST_F(FsdpPrecision, CastsTheInputsOfEachUnit) {
     Replica sharded(std::move(layers), mesh, "fsdp", Value::map({{"param_dtype", "bfloat16"}}),
                     at::kFloat);
     const at::Tensor y = sharded.part().forward(at::Tensor(), make_rows(mesh.rank(), 1));
-    EXPECT_EQ(y.scalar_type(), at::kBFloat16);  // outputs are left as they are
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);  // outputs are not cast
     y.sum().backward();
     sharded.reducer().finish_gradients();
     for (const nn::Parameter* p : sharded.part().parameters())
@@ -124,7 +124,7 @@ TEST_F(FsdpPrecision, CastsTheInputsOfEachUnit) {
   });
 }
 
-/// Weights travel in bf16 although the computation is in fp32.
+/// Weights are sent in bf16 although the computation is in fp32.
 class HalfWire final : public nn::GatherTransform {
  public:
   at::ScalarType wire_dtype() const override { return at::kBFloat16; }

@@ -1,5 +1,5 @@
-// What fsdp costs and when it communicates: bytes on the wire by formula, bytes in memory, the
-// order of collectives, behaviour on the meta device and after an error.
+// Costs and timing of fsdp: bytes sent and bytes in memory by formula, the order of collectives,
+// behaviour on the meta device and after an error.
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 #include <map>
@@ -24,8 +24,8 @@ struct UnitSize {
   int64_t elements = 0;
 };
 
-/// Sizes by the formula: ceil(rows / ranks) rows of each parameter, each chunk at a multiple of 16
-/// bytes on the wire. Of the untied llama: embedding, two blocks, head.
+/// Sizes by formula: ceil(rows / ranks) rows of each parameter, each chunk at a multiple of 16
+/// bytes in the buffer that is sent. For the untied llama: embedding, two blocks, head.
 std::vector<UnitSize> unit_sizes(ModelPart& part, int64_t num_ranks, int64_t wire_size) {
   std::vector<UnitSize> units;
   std::set<nn::Parameter*> seen;
@@ -98,7 +98,7 @@ TEST_F(FsdpSchedule, SumsOverTheReplicasOncePerStep) {
   });
 }
 
-/// (operation, is it under way) of all collectives so far.
+/// (operation, whether it is in flight) of all collectives so far.
 std::vector<std::pair<std::string, bool>> log_of(const dist::Mesh& mesh) {
   std::vector<std::pair<std::string, bool>> log;
   for (const dist::CommRecord& record : mesh.recorder().records())
@@ -127,11 +127,11 @@ TEST_F(FsdpSchedule, CommunicatesWhileLayersCompute) {
     const std::pair<std::string, bool> gathered{"all_gather", false}, gathering{"all_gather", true};
     const std::pair<std::string, bool> reduced{"reduce_scatter", false},
         reducing{"reduce_scatter", true};
-    // at the end of a layer's forward the next layer's gather is under way
+    // at the end of a layer's forward the next layer's gather is in flight
     EXPECT_EQ(in_forward["tok_embeddings"], (Log{gathered, gathering}));
     EXPECT_EQ(in_forward["layers.0"], (Log{gathered, gathered, gathering}));
     EXPECT_EQ(in_forward["output"], (Log{gathered, gathered, gathered, gathered}));
-    // when a layer's first gradient is there the gather of the layer before it is under way, and so
+    // when a layer's first gradient arrives, the gather of the layer before it is in flight, and so
     // is the reduction of the layer after it
     EXPECT_EQ(in_backward["output.weight"],
               (Log{gathered, gathered, gathered, gathered, gathered, gathering}));
@@ -172,7 +172,7 @@ TEST_F(FsdpSchedule, HoldsItsShareOfMemory) {
     const double share = bytes_per_rank(num_ranks) / alone;
     std::printf("  %d ranks: %.4f of the memory of one\n", static_cast<int>(num_ranks), share);
     EXPECT_GE(share, 1.0 / num_ranks);
-    EXPECT_LE(share, 1.02 / num_ranks);  // rows that do not divide, step counters
+    EXPECT_LE(share, 1.02 / num_ranks);  // uneven rows, step counters
   }
 }
 
@@ -195,8 +195,8 @@ TEST_F(FsdpSchedule, RunsOneRankOfManyWithoutMemory) {
     return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
   };
   const auto recorder = std::make_shared<dist::Recorder>();
-  const dist::Mesh mesh(dist::MeshShape{.dp_replicate = kReplicas, .dp_shard = kShards}, kShards + 3, connect,
-                        recorder);
+  const dist::Mesh mesh(dist::MeshShape{.dp_replicate = kReplicas, .dp_shard = kShards},
+                        kShards + 3, connect, recorder);
   MetaDevice device;
   Replica replica(llama_layers(false), mesh, "fsdp",
                   Value::map({{"param_dtype", "bfloat16"}, {"cpu_offload", true}}), at::kFloat, {},
@@ -233,11 +233,12 @@ TEST_F(FsdpSchedule, SurvivesAnErrorInTheMiddleOfBackward) {
                 p->on_gradient([](nn::Parameter&) { throw std::runtime_error("the test's own"); });
           });
       EXPECT_THROW(sharded.run_step(own_microbatches(mesh, 1, 1)), std::runtime_error);
-      mesh.group("world").barrier();  // nobody leaves while others still talk to it
+      mesh.group("world").barrier();  // no rank leaves while others still communicate
     });
 }
 
-/// Sums of earlier microbatches wait in fp32, or reduced but not yet over the replicas.
+/// Sums of earlier microbatches wait in fp32, or reduced over the shards but not yet over the
+/// replicas.
 TEST_F(FsdpSchedule, StartsCleanAfterAStepThatWasCutShortOrThrownAway) {
   for (const bool sum_each : {false, true})
     for (const int64_t failing : {1, 2})

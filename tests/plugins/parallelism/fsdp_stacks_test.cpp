@@ -1,5 +1,5 @@
-// Stacks of matrices that are sharded over more ranks than there are matrices: a mixture of experts
-// against the same one whole on one rank.
+// Stacks of matrices sharded over more ranks than matrices: a mixture of experts against the same
+// one whole on one rank.
 #include <string>
 
 #include <ATen/ops/equal.h>
@@ -36,7 +36,7 @@ struct StackCase {
   const char* name;
   dist::MeshShape mesh;
   int64_t hidden_dim;
-  int64_t dim_of_w1, dim_of_w2;  // that are cut: of (E, hidden, dim) and (E, dim, hidden)
+  int64_t dim_of_w1, dim_of_w2;  // sharded dimensions of (E, hidden, dim) and (E, dim, hidden)
 };
 const StackCase kStackCases[] = {
     {"within the matrices", {.dp_shard = 4}, 20, 1, 1},
@@ -93,7 +93,7 @@ TEST_F(FsdpStacks, TrainAsOnOneRank) {
 }
 
 TEST_F(FsdpStacks, ComputeInBfloat16WithTheBitsOfCutsAlongTheStack) {
-  // 3 ranks cut along the experts, 4 within them: the gathered values are the same
+  // 3 ranks shard along the experts, 4 within them: the gathered values are the same
   const Value options = Value::map({{"param_dtype", "bfloat16"}, {"reduce_dtype", "float32"}});
   std::vector<double> losses;
   for (const int64_t ranks : {3, 4})

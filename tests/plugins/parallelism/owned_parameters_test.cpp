@@ -1,5 +1,5 @@
-// What data-parallel transforms leave alone: a parameter that somebody else owns, and the ranks along
-// which somebody else has cut one.
+// Exceptions of data-parallel transforms: parameters with another owner, and ranks along which
+// another plugin has sharded a parameter.
 #include <string_view>
 
 #include <ATen/ops/equal.h>
@@ -17,12 +17,13 @@ using namespace titan::testing;
 
 dist::Grid grid_of(const char* transform, int64_t ranks) {
   const bool shards = transform == std::string_view("fsdp");
-  dist::Grid grid(dist::MeshShape{.dp_replicate = shards ? 1 : ranks, .dp_shard = shards ? ranks : 1});
+  dist::Grid grid(
+      dist::MeshShape{.dp_replicate = shards ? 1 : ranks, .dp_shard = shards ? ranks : 1});
   grid.borrow("own", 2, {"dp_shard", "dp_replicate"});
   return grid;
 }
 
-constexpr size_t kWeight = 1;  // of llama_layers(): the first of a block
+constexpr size_t kWeight = 1;  // index in llama_layers() of the first weight of a block
 
 TEST(OwnedParameters, AreLeftAsTheyAre) {
   open_plugins();
@@ -39,7 +40,7 @@ TEST(OwnedParameters, AreLeftAsTheyAre) {
       alone.run_step(own);
       const nn::Parameter& local = *alone.part().parameters()[kWeight];
       EXPECT_TRUE(owned.shard().is_same(owned.value())) << transform;
-      EXPECT_TRUE(at::equal(owned.grad(), local.grad())) << transform << ": of its own tokens alone";
+      EXPECT_TRUE(at::equal(owned.grad(), local.grad())) << transform << ": of its own tokens only";
       EXPECT_EQ(num_complete, 0) << transform << ": its owner says when";
       EXPECT_FALSE(at::equal(replica.part().parameters()[kWeight + 1]->grad(),
                              alone.part().parameters()[kWeight + 1]->grad()));
@@ -62,8 +63,9 @@ TEST(OwnedParameters, AreSummedOverTheRanksThatHoldTheSamePart) {
       reducer.start_microbatch(/*is_last=*/true);
       weight.add_gradient(at::full(own.sizes, 1 << mesh.rank(), at::kDouble));
       reducer.finish_gradients();
-      const int partner = mesh.rank() ^ 2;  // ranks 0 and 1 are a pair, 2 and 3 the other
-      EXPECT_EQ(weight.grad().flatten()[0].item<double>(), (1 << mesh.rank()) + (1 << partner)) << transform;
+      const int partner = mesh.rank() ^ 2;  // ranks 0 and 1 are a pair, and so are 2 and 3
+      EXPECT_EQ(weight.grad().flatten()[0].item<double>(), (1 << mesh.rank()) + (1 << partner))
+          << transform;
       if (transform == std::string_view("fsdp"))
         EXPECT_EQ(weight.shardings().back().group, "fsdp-own");
       else
@@ -80,7 +82,8 @@ TEST(OwnedParameters, HaveOneOwner) {
     parameter.leave_to("b");
     FAIL() << "two owners";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "parameter 'w' is owned by a already, and b claims it too; choose one of the two");
+    EXPECT_STREQ(error.what(),
+                 "parameter 'w' is owned by a already, and b claims it too; choose one of the two");
   }
 }
 

@@ -1,5 +1,5 @@
 // Pipelines against the same model on one rank: stages, gradients under every schedule, tied
-// weights, halves of a backward, validation, traffic.
+// weights, split backwards, validation, traffic.
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 #include <map>
@@ -73,7 +73,7 @@ std::vector<std::string> layer_names(ModelPart& part) {
   return names;
 }
 
-/// Layers per stage, without the first and the last of the model.
+/// Blocks per stage, without the first and the last layer of the model.
 std::vector<size_t> blocks_per_rank(int64_t num_layers, int num_ranks,
                                     const Value& options = Value::map()) {
   std::vector<size_t> counts;
@@ -159,7 +159,7 @@ const Case kCases[] = {{"GPipe", 2, 4},
                        {"DualPipeV", 2, 4},
                        {"DualPipeV", 4, 8}};
 
-/// Every parameter that this rank holds against the whole model's.
+/// Every parameter of this rank, compared with the whole model's.
 void expect_equal_gradients(ModelPart& part, ModelPart& whole, const std::string& what) {
   std::map<std::string, nn::Parameter*> by_name;
   for (nn::Parameter* parameter : whole.parameters()) by_name[parameter->name()] = parameter;
@@ -188,7 +188,7 @@ TEST_F(PipelineParallel, GivesTheGradientsOfOneRank) {
         EXPECT_NEAR(loss, expected, 1e-12 * expected) << given.schedule;
         expect_equal_gradients(staged.part(), whole.part(), given.schedule);
 
-        // validation: no graph, no gradient, fewer rows than the schedule was made for
+        // validation: no graph, no gradient, fewer rows than in training
         staged.part().clear_gradients();
         const StepBatches few = batches_of(1, 6);
         at::NoGradGuard no_grad;
@@ -202,7 +202,7 @@ TEST_F(PipelineParallel, GivesTheGradientsOfOneRank) {
     }
 }
 
-/// Every block but the first gets an auxiliary loss, the square of what its feed-forward is given.
+/// Adds an auxiliary loss to every block except the first: the square of its feed-forward's input.
 std::vector<Layer> layers_with_auxiliary_losses() {
   std::vector<Layer> layers = llama_layers(false, 6);
   for (size_t i = 2; i + 1 < layers.size(); ++i)
@@ -241,7 +241,7 @@ TEST_F(PipelineParallel, BringsAuxiliaryLossesToTheGradients) {
   }
 }
 
-/// Writes down what it is told before each backward.
+/// Records the calls before each backward.
 class WritingReducer final : public GradientReducer {
  public:
   void begin_step() override { told += '('; }

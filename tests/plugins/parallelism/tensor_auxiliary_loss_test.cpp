@@ -1,5 +1,5 @@
-// Auxiliary losses where ranks of tensor parallelism hold the same tokens, and where they do not:
-// gradients and the sum are those of one rank.
+// Auxiliary losses with tensor parallelism, where ranks have the same tokens and where they do not:
+// gradients and the sum equal those of one rank.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -15,7 +15,8 @@ namespace {
 
 using namespace titan::tensor_test;  // NOLINT: small verbs
 
-/// Before the block, and within its feed-forward, whose input tensor parallelism gathers.
+/// Adds losses before the block, and within its feed-forward, whose input tensor parallelism
+/// gathers.
 std::vector<Layer> with_auxiliary_losses() {
   std::vector<Layer> layers = small_llama(false)();
   const auto add_loss = [](double factor) {
@@ -56,7 +57,7 @@ TEST(TensorAuxiliaryLoss, CountsEachTokenOnce) {
   ASSERT_GT(std::abs(alone.sum), 1);
   const auto device = make_cpu();
   for (const TensorCase& c : all_tensor_cases()) {
-    if (c.async) continue;  // its regions hold linear layers alone
+    if (c.async) continue;  // with async, regions hold only linear layers
     SCOPED_TRACE(c.text());
     std::vector<StepResult> ranks(static_cast<size_t>(c.tp));
     run_ranks({.tp = c.tp}, [&](const dist::Mesh& mesh) {

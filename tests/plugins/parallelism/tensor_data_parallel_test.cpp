@@ -1,5 +1,5 @@
-// The tensor plugin below data parallelism: gradients that tensor parallelism sums reach the
-// transform that sums over data ranks once, however microbatches are accumulated.
+// Tensor parallelism with data parallelism: the data-parallel transform gets gradients that tensor
+// parallelism sums exactly once, for any accumulation of microbatches.
 #include <memory>
 
 #include <gtest/gtest.h>

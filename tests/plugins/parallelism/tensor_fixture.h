@@ -1,5 +1,5 @@
-// A small model on one rank and cut over several, step by step the same. Used by the tests of the
-// tensor plugin.
+// A small model on one rank and sharded over several, compared step by step. Used by the tests of
+// the tensor plugin.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ using testing::relative_error;
 using testing::run_ranks;
 using testing::slice_of;
 
-/// What [parallelism] says, and over how many ranks.
+/// Options of [parallelism] and the number of ranks.
 struct TensorCase {
   int64_t tp = 2;
   bool sequence = true, loss = true, async = false;
@@ -36,7 +36,7 @@ std::vector<TensorCase> all_tensor_cases();
 
 using MakeLayers = std::function<std::vector<Layer>()>;
 
-/// Dimensions that do not divide by 2 or 4: feed-forward 171, vocabulary 131.
+/// Sizes that 2 and 4 do not divide: feed-forward 171, vocabulary 131.
 MakeLayers small_llama(bool is_tied, int64_t num_kv_heads = 4, int64_t vocab_size = 131);
 
 void apply_tensor(ModelPart& part, const TensorCase& c, const dist::Mesh& mesh, Device& device);
@@ -46,7 +46,7 @@ inline constexpr int64_t kRows = 3, kRowLength = 16;
 /// Tokens of microbatch `number`; every fifth label is ignored.
 Batch small_batch(int64_t number, int64_t vocab_size = 131);
 
-/// What a rank holds of one parameter, before and after two microbatches.
+/// A rank's part of one parameter, before and after two microbatches.
 struct Held {
   nn::Slice slice;
   at::Tensor weight, gradient;
@@ -68,8 +68,8 @@ std::vector<StepResult> run_cut(const MakeLayers& layers, const TensorCase& c,
 
 inline constexpr double kTolerance = 1e-12;
 
-/// Slices of the weights are those of one rank to the bit; losses and gradients agree; what is not
-/// cut has the same gradient on all ranks to the bit.
+/// Weights must be bitwise slices of one rank's. Losses and gradients must agree. Parameters that
+/// are not sharded must have bitwise equal gradients on all ranks.
 void expect_equal_steps(const std::vector<StepResult>& ranks, const StepResult& alone);
 
 }  // namespace titan::tensor_test

@@ -1,4 +1,4 @@
-// What the tensor plugin reads off a model's modules, and what it refuses.
+// What the tensor plugin derives from a model's modules, and what it refuses.
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using titan::testing::holds;
 constexpr int64_t kDim = 8, kHeadDim = 3, kVocab = 131;
 const nn::Init kInit = nn::Init::normal(0, 0.3);
 
-/// A region whose heads share a norm: its weight is not cut, yet each rank uses it on its own heads
-/// alone. The second column projection reads what the first has made whole.
+/// A region whose heads share a norm. The norm's weight is not sharded, but each rank applies it
+/// only to its own heads. The second column projection reads the input that the first has gathered.
 class NormedHeads : public nn::Module {
  public:
   NormedHeads()
@@ -53,7 +53,7 @@ class NormedHeads : public nn::Module {
   nn::Linear& out_;
 };
 
-/// x + what is inside it.
+/// x + inner(x).
 class Residual : public nn::Module {
  public:
   explicit Residual(std::unique_ptr<nn::Module> inner)
@@ -68,7 +68,7 @@ class Residual : public nn::Module {
   nn::Module& inner_;
 };
 
-/// Says that it attends, and nothing of regions.
+/// Declares attention, but no region.
 class PlacelessAttention : public nn::Module, public nn::AttentionLayer {
  public:
   nn::AttentionCore& core() override { return core_; }

@@ -1,4 +1,5 @@
-// Queries and keys that are normalised over all heads of a token, where each rank has some of them.
+// Queries and keys that are normalised over all heads of a token, while each rank has only some
+// heads.
 #include <gtest/gtest.h>
 
 #include <titan/models/transformer.h>
@@ -8,7 +9,7 @@
 namespace titan::tensor_test {
 namespace {
 
-/// Key heads are fewer than query heads; blocks are normalised behind.
+/// Fewer key heads than query heads; blocks with norms after attention and feed-forward.
 std::vector<Layer> layers_with_spanning_norms() {
   return models::build_layers({.dim = 64,
                                .n_layers = 2,

@@ -1,5 +1,5 @@
-// Which tokens layers are told that they have where tensor parallelism cuts the sequence between
-// regions, and where it does not.
+// The token positions that layers receive, where tensor parallelism shards the sequence between
+// regions and where it does not.
 #include <map>
 #include <string>
 
@@ -19,7 +19,7 @@ TEST(TensorPlaces, AreThoseOfTheTokensThatALayerHas) {
       at::arange(7 * kRowLength, (7 + kRows) * kRowLength).view({kRows, kRowLength});
   const auto device = make_cpu();
   for (const TensorCase& c : all_tensor_cases()) {
-    if (c.async) continue;  // within its regions layers gather for themselves
+    if (c.async) continue;  // with async, layers gather for themselves within regions
     SCOPED_TRACE(c.text());
     run_ranks({.tp = c.tp}, [&](const dist::Mesh& mesh) {
       std::map<std::string, at::Tensor> seen;

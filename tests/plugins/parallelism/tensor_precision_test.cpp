@@ -1,5 +1,5 @@
-// What ranks of tensor parallelism hold whole, where layers compute in bfloat16: its gradients are
-// summed in the type that the run asks for. Compared with ATen's fp32 sum of what each rank has.
+// Replicated parameters under tensor parallelism with layers in bfloat16: their gradients are
+// summed in the dtype that the job sets. Compared with ATen's fp32 sum of all ranks' gradients.
 #include <string>
 #include <vector>
 
@@ -28,17 +28,17 @@ struct Case {
   dist::MeshShape shape;
   int64_t expert = 1, expert_tensor = 1;
   bool sequence = true;
-  bool sums_each = false;  // of fsdp: reduces each microbatch
-  int64_t num_shared = 0;  // parameters that ranks of tp hold whole and use differently
+  bool sums_each = false;  // fsdp option: reduce each microbatch
+  int64_t num_shared = 0;  // parameters that ranks of tp replicate and use differently
 };
 
-/// The share of elements that bfloat16 cannot hold.
+/// The share of elements that bfloat16 cannot represent.
 double share_off_grid(const Tensor& values) {
   return values.ne(values.to(at::kBFloat16).to(values.scalar_type())).sum().item<double>() /
          static_cast<double>(values.numel());
 }
 
-/// The tensors of all ranks of the group, added in fp32 in the order of ranks.
+/// The tensors of all ranks of the group, added in fp32 in rank order.
 Tensor sum_of_parts(const Tensor& own, const dist::Group& group) {
   std::vector<int64_t> sizes = own.sizes().vec();
   sizes.insert(sizes.begin(), group.size());
@@ -69,7 +69,7 @@ class NarrowRun {
     data_->apply(part_, context);
     part_.materialize(c10::kCPU, at::kFloat, 11);
     parts_.resize(part_.parameters().size());
-    for (size_t i = 0; i < parts_.size(); ++i)  // stands before the plugins' own hooks
+    for (size_t i = 0; i < parts_.size(); ++i)  // runs before the plugins' own hooks
       part_.parameters()[i]->value().register_hook(
           [this, i](const Tensor& gradient) { parts_[i].push_back(gradient.clone()); });
   }
@@ -92,7 +92,7 @@ class NarrowRun {
     reducer.finish_gradients();
   }
 
-  /// What the gradient of parameter `i` must be: of every microbatch the fp32 sum of all ranks'.
+  /// The expected gradient of parameter `i`: the fp32 sum over all ranks and microbatches.
   Tensor expected(size_t i) {
     const nn::Parameter& p = *part_.parameters()[i];
     Tensor sum = at::zeros(p.value().sizes());
@@ -102,7 +102,7 @@ class NarrowRun {
     return sum;
   }
 
-  /// Other than fsdp's, which is over the group that it sums over.
+  /// Groups along which other plugins than fsdp shard the parameter.
   std::vector<std::string> cuts_by_plugins(const nn::Parameter& p) const {
     std::vector<std::string> cuts;
     for (const std::string& group : nn::cut_groups(p))
@@ -156,7 +156,7 @@ TEST(TensorPrecision, SumsSharedGradientsInTheTypeOfTheReduction) {
             ++num_shared, shared += " " + p.name();
             const std::string what = c.name + ": " + p.name();
             const Tensor whole = wide.expected(i);
-            // rows of fsdp's cut
+            // rows of fsdp's shard
             const Tensor expected =
                 p.shard().sizes() == whole.sizes() ? whole : slice_of(whole, p.slice());
             EXPECT_EQ(p.grad().scalar_type(), at::kFloat) << what;

@@ -49,8 +49,8 @@ TEST(TensorParallel, CutsGroupedQueryHeads) {
   }
 }
 
-/// The norms of queries and keys are whole on every rank, which sees its own heads alone: what a
-/// rank has of their gradients is a part of a sum.
+/// The norms of queries and keys are replicated, but each rank applies them only to its own heads,
+/// so its gradients of them are partial sums.
 TEST(TensorParallel, SumsTheGradientsOfNormsThatAllHeadsShare) {
   const MakeLayers layers = [] {
     const Value options = Value::map({{"dim", 64},
@@ -69,9 +69,8 @@ TEST(TensorParallel, SumsTheGradientsOfNormsThatAllHeadsShare) {
     const std::vector<StepResult> ranks = run_cut(layers, c);
     expect_equal_steps(ranks, alone);
     for (const char* name : {"q_norm", "k_norm"})
-      EXPECT_FALSE(ranks[0]
-                       .parameters.at("layers.1.attention." + std::string(name) + ".weight")
-                       .is_cut);
+      EXPECT_FALSE(
+          ranks[0].parameters.at("layers.1.attention." + std::string(name) + ".weight").is_cut);
   }
 }
 
@@ -109,7 +108,7 @@ TEST(TensorParallel, LogitsEqualThoseOfOneRank) {
       part.materialize(c10::kCPU, at::kDouble, 11);
       const at::Tensor logits = part.forward(at::Tensor(), batch).detach();
       ASSERT_EQ(logits.sizes(), expected.sizes());
-      EXPECT_LT(relative_error(logits, expected, expected), 1e-6);  // the head gives fp32
+      EXPECT_LT(relative_error(logits, expected, expected), 1e-6);  // the head returns fp32
     });
   }
 }
@@ -122,11 +121,11 @@ std::map<std::string, dist::Traffic> traffic_of(const dist::Recorder& recorder) 
   return by_operation;
 }
 
-/// What algorithms say: for L layers 2L + 1 gathers and as many scatters each way.
+/// Expected collectives: for L layers 2L + 1 gathers and as many scatters each way.
 std::map<std::string, dist::Traffic> expected_traffic(const TensorCase& c) {
   constexpr int64_t kLayers = 2, kDim = 64, kTokens = kRows * kRowLength, kReal = 8;
   const int64_t others = c.tp - 1;
-  const int64_t activation = kTokens * kDim * kReal / c.tp * others;  // that a rank sends of one
+  const int64_t activation = kTokens * kDim * kReal / c.tp * others;  // bytes that a rank sends
   const int64_t ends =
       c.loss ? 3 * kTokens * kReal * others : kTokens * ((131 + c.tp - 1) / c.tp) * kReal * others;
   const int64_t norms = 2 * kLayers + 1, norm_bytes = 2 * kDim * kReal / c.tp * others;
@@ -137,7 +136,7 @@ std::map<std::string, dist::Traffic> expected_traffic(const TensorCase& c) {
     return t;
   }
   t["all_reduce"] = {norms, norms * norm_bytes};
-  const int64_t each_way = c.async ? 1 : 2 * kLayers + 1;  // embedding and head stay as they are
+  const int64_t each_way = c.async ? 1 : 2 * kLayers + 1;  // embedding and head do not change
   t["all_gather"].calls += 2 * each_way;
   t["all_gather"].bytes += 2 * each_way * activation;
   t["reduce_scatter"] = {2 * each_way, 2 * each_way * activation};
@@ -180,9 +179,10 @@ TEST(TensorParallel, RunsOnMetaWithARankThatTalksToNobody) {
   for (const TensorCase& c : all_tensor_cases()) {
     SCOPED_TRACE(c.text());
     for (int rank = 0; rank < c.tp; ++rank) {
-      const dist::Mesh mesh(dist::MeshShape{.tp = c.tp}, rank, [&](const std::string&, const auto& ranks) {
-        return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
-      });
+      const dist::Mesh mesh(dist::MeshShape{.tp = c.tp}, rank,
+                            [&](const std::string&, const auto& ranks) {
+                              return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
+                            });
       ModelPart part(small_llama(true)());
       apply_tensor(part, c, mesh, *device);
       part.materialize(c10::kMeta, at::kDouble, 11);
@@ -230,7 +230,7 @@ TEST(TensorParallel, RefusesIdsOutsideOfTheVocabulary) {
     });
 }
 
-/// The head alone, as the last stage of a pipeline has it.
+/// Only the head, as in the last stage of a pipeline.
 MakeLayers head_alone(int64_t dim, int64_t vocab_size) {
   return [=] {
     std::vector<Layer> layers;
@@ -275,7 +275,7 @@ TEST(TensorParallel, CutsTheLossIntoChunksOfTokens) {
         EXPECT_LT(relative_error(p.grad(), slice_of(gradient, p.slice()), gradient), kTolerance)
             << p.name();
       }
-      constexpr int64_t kChunks = 2;  // and one gather in front of the head
+      constexpr int64_t kChunks = 2;  // and one gather before the head
       EXPECT_EQ(traffic_of(mesh.recorder()).at("all_gather").calls, 1 + kChunks);
     });
 }

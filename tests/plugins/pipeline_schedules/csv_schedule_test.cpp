@@ -1,4 +1,4 @@
-// Tables from files: what is read, what is refused and where the message points.
+// Schedules from CSV files: accepted tables, refused ones, and the places in error messages.
 #include "plugins/pipeline_schedules/csv/csv_schedule.h"
 
 #include <unistd.h>
@@ -28,7 +28,7 @@ std::string refusal(const std::string& text) {
   return error.message();
 }
 
-/// A file that is gone at the end of the test.
+/// A file that is removed at the end of the test.
 class TemporaryTable {
  public:
   explicit TemporaryTable(const std::string& text)
@@ -82,10 +82,12 @@ TEST(CsvSchedule, RefusesPairsThatAreNone) {
 
 TEST(CsvSchedule, RefusesRowsWithoutWork) {
   EXPECT_EQ(refusal(""), "table.csv:1:1: the table is empty; it needs one row for each rank");
-  EXPECT_EQ(refusal(" \r\n\n"), "table.csv:1:1: the table is empty; it needs one row for each rank");
-  EXPECT_EQ(refusal("0F0\n,,\n1F0\n"),
-            "table.csv:2:1: the row holds no action; the table needs one row for each rank, and each "
-            "rank must have actions");
+  EXPECT_EQ(refusal(" \r\n\n"),
+            "table.csv:1:1: the table is empty; it needs one row for each rank");
+  EXPECT_EQ(
+      refusal("0F0\n,,\n1F0\n"),
+      "table.csv:2:1: the row holds no action; the table needs one row for each rank, and each "
+      "rank must have actions");
 }
 
 TEST(CsvSchedule, CutsAndCleansWhatItShows) {

@@ -1,4 +1,4 @@
-// The schedules' tables, against tables that PyTorch 2.11 made (pauses left out);
+// The schedules' tables, compared with tables of PyTorch 2.11 (without idle slots);
 // tests/referee/pipeline_schedule_referee.py checks many more.
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 namespace titan::bpe {
 namespace {
 
-/// Writes a text's parts down: "a|<7>|b".
+/// The parts of a text as one string: "a|<7>|b".
 class WrittenParts final : public AddedTokenSink {
  public:
   void token(int32_t id) override { add("<" + std::to_string(id) + ">"); }

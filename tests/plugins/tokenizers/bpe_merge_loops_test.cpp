@@ -1,5 +1,5 @@
-// The two loops that merge pairs against the definition, written out: the leftmost pair of the
-// lowest rank, until no pair has one. Our own formula; the referee compares whole tokenizers.
+// The two loops that merge pairs, compared with their definition: the leftmost pair of the lowest
+// rank, until no pair has one. The referee compares whole tokenizers.
 #include "plugins/tokenizers/common/merge_loops.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ using Ids = std::vector<int32_t>;
 
 constexpr int32_t kLetters = 3;
 
-/// Rules over three letters and what they become, as a trained model has them: a later token is
-/// made of earlier ones. `shuffles`: in an order of ranks that no training gives.
+/// Merge rules over three letters and their results, as in a trained model: a later token consists
+/// of earlier ones. `shuffles`: ranks in an order that no training produces.
 std::vector<MergeRule> draw_rules(std::mt19937& random, bool shuffles) {
   std::vector<MergeRule> rules;
   std::map<std::pair<int32_t, int32_t>, bool> is_taken;

@@ -1,4 +1,4 @@
-// The hand-written scanners against PCRE2, and Oniguruma's dialect as PCRE2 says it.
+// The hand-written scanners against PCRE2, with Oniguruma's dialect translated to PCRE2's.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -127,7 +127,7 @@ TEST(BadTokenizer, NamesDuplicateIdsAndThoseThatTheReferenceWouldNotGive) {
   EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 4194304; }),
               AllOf(HasSubstr("model.vocab[\"zz\"]"), HasSubstr("the limit is 4194303")));
   EXPECT_THAT(error_after([](Json& j) {
-                j["model"]["vocab"]["zz"] = 261;  // where the next new token belongs
+                j["model"]["vocab"]["zz"] = 261;  // the id of the next new token
                 j["added_tokens"].erase(1);
                 j["added_tokens"][0]["id"] = 261;
               }),
@@ -224,7 +224,7 @@ TEST(BadTokenizer, NamesTheLineOfAVocabFile) {
   EXPECT_THAT(error(bytes, "h e\n"), HasSubstr("merges.txt:1: merge \"h\" + \"e\" needs"));
   EXPECT_THAT(error(bytes, "#\n\nh e l\n"), HasSubstr("merges.txt:3: a merge has two tokens"));
   EXPECT_THAT(error(bytes + "a\n", ""), HasSubstr("vocab.txt:257: token \"a\" is already"));
-  EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts, and is no token
+  EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts, but is no token
   EXPECT_THAT(error(bytes, ""), HasSubstr("holds no token \"[UNK]\""));
   EXPECT_THAT(error("a\n\xFF\n", ""), HasSubstr("byte 2 is not valid UTF-8"));
   EXPECT_THAT(error(std::string("a\0\n\0b\0", 6), ""),
@@ -232,7 +232,7 @@ TEST(BadTokenizer, NamesTheLineOfAVocabFile) {
   EXPECT_THAT(error("a\u202e\na\u202e\n", ""), HasSubstr("token \"a\\u202e\" is already"));
 }
 
-// Whatever a broken file holds, loading ends in a tokenizer or an Error.
+// Loading a broken file always ends in a tokenizer or an Error.
 TEST(BadTokenizer, SurvivesMutatedFiles) {
   std::mt19937 random(7);
   const auto below = [&](size_t n) {
@@ -246,7 +246,7 @@ TEST(BadTokenizer, SurvivesMutatedFiles) {
   int num_loaded = 0;
   for (int round = 0; round < 400; ++round) {
     std::string text = original;
-    // Half of the changes hit the components rather than the long vocab.
+    // Half of the changes affect the components rather than the long vocabulary.
     const size_t vocab = text.find("\"vocab\"");
     for (size_t change = below(3) + 1; change > 0; --change) {
       const size_t at = below(2) == 0 ? below(text.size()) : below(std::min(vocab, text.size()));

@@ -1,5 +1,5 @@
-// What the tokenizer plugin `huggingface` makes of text; the reference library judges it on much
-// more in tests/referee/tokenizer_referee.py.
+// How the tokenizer plugin `huggingface` encodes and decodes text;
+// tests/referee/tokenizer_referee.py compares much more with the reference library.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -20,7 +20,7 @@ Json split_step(const Json& pattern, const char* behavior, bool invert = false) 
   return {{"type", "Split"}, {"pattern", pattern}, {"behavior", behavior}, {"invert", invert}};
 }
 
-// The tokenizer without a regex of its own behind `step`.
+// The tokenizer with `step`, followed by a ByteLevel step without its own regex.
 Json with_step(const Json& step) {
   Json json = small_tokenizer();
   Json list = Json::array({step});
@@ -149,7 +149,7 @@ TEST(HuggingfaceTokenizer, NormalisesTheTextAndNormalisedAddedTokens) {
 }
 
 TEST(HuggingfaceTokenizer, SplitsByEveryBehavior) {
-  // "hello" alone keeps its merges; cut at every l it has no "ll".
+  // "hello" alone keeps its merges; split at every l it has no "ll".
   const Json l = {{"String", "l"}};
   const auto encode = [&](const char* behavior, bool invert = false) {
     return LoadedTokenizer(with_step(split_step(l, behavior, invert))).encode("hello");
@@ -185,7 +185,8 @@ TEST(HuggingfaceTokenizer, CutsBytesBehindByteLevelByTheirSpelling) {
   const Json run = {{"type", "Digits"}, {"individual_digits", false}};
   EXPECT_EQ(encode(digit, "he12 12"), (Ids{256, '1', '2', ' ', '1', '2'}));
   EXPECT_EQ(encode(run, "he12 12"), (Ids{256, 260, ' ', 260}));
-  // the byte B2 is spelled by a character that is a number, A9 by one that is none
+  // ByteLevel spells the byte B2 with a character that counts as a number, and A9 with one that
+  // does not
   EXPECT_EQ(encode(run, "\u00b2\u00e9"), (Ids{0xC2, 0xB2, 262}));
   EXPECT_EQ(encode(split_step({{"Regex", "[0-9]"}}, "Isolated"), "12\u00b2"), (Ids{'1', '2', 261}));
   EXPECT_EQ(encode(split_step({{"String", token_of_byte(' ')}}, "Removed"), " the he"),
@@ -202,7 +203,7 @@ TEST(HuggingfaceTokenizer, TakesAVocabularyWithUnusedIds) {
   const LoadedTokenizer t(json, {}, {{"bos_token", "<s>"}, {"pad_token", "<pad>"}});
   EXPECT_EQ(t.encode("he tell"), (Ids{256, 257, 'e', 300}));
   EXPECT_EQ(t.tokenizer.special_tokens().bos, 280);
-  EXPECT_EQ(t.tokenizer.special_tokens().pad, 282);  // behind the last added token
+  EXPECT_EQ(t.tokenizer.special_tokens().pad, 282);  // after the last added token
   EXPECT_EQ(t.tokenizer.vocab_size(), 301);
   EXPECT_EQ(t.decode({256, 299, 300, 280, 282}), "hell");
   EXPECT_THROW(t.decode({301}), Error);
@@ -256,7 +257,7 @@ TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheTemplate) {
   EXPECT_EQ(without.bos, std::nullopt);
 }
 
-/// BOS, EOS and pad of the small tokenizer with `files` beside it; -1: none.
+/// BOS, EOS and pad of the small tokenizer together with `files`; -1: none.
 Ids special_ids(const std::vector<std::pair<std::string, Json>>& files) {
   const TokenizerFolder folder;
   folder.write("tokenizer.json", small_tokenizer().dump());
@@ -266,7 +267,7 @@ Ids special_ids(const std::vector<std::pair<std::string, Json>>& files) {
   return {special.bos.value_or(-1), special.eos.value_or(-1), special.pad.value_or(-1)};
 }
 
-// tests/referee/tokenizer_referee.py compares drawn folders with transformers.
+// tests/referee/tokenizer_referee.py compares random folders with transformers.
 TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheMapThenTheConfigThenTheClass) {
   const char* const map = "special_tokens_map.json";
   const char* const config = "tokenizer_config.json";
@@ -289,7 +290,7 @@ TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheMapThenTheConfigThenTheClass) 
   EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", nullptr}}},
                          {map, {{"eos_token", "</s>"}}}}),
             (Ids{-1, 261, -1}))
-      << "null names none";
+      << "null names no token";
   EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "LlamaTokenizer"}}}}), (Ids{-1, -1, -1}))
       << "a byte-level tokenizer of that class is Llama 3's";
 }

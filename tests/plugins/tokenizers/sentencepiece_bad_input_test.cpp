@@ -13,7 +13,7 @@ namespace {
 
 using testing::holds;
 
-/// What reading the model says; empty when it is read.
+/// The error of reading the model; empty when it is valid.
 std::string error_of(const std::string& model) {
   try {
     const SentencepieceTokenizer tokenizer(model, "bad.model");
@@ -32,7 +32,7 @@ void expect_refused(const WireText& model, size_t offset, const std::string& par
   EXPECT_TRUE(holds(message, part));
 }
 
-/// small_pieces() and one more, which is refused where it begins.
+/// small_pieces() and one more piece, whose first byte the error names.
 void expect_piece_refused(const WireText& bad, const std::string& part) {
   expect_refused(small_pieces().message(1, bad).message(2, trainer(2)), small_pieces().size(),
                  part);
@@ -65,7 +65,8 @@ TEST(BadSentencepiece, RefusesEveryTruncation) {
   size_t num_read = 0;
   for (size_t size = 0; size < good.size(); ++size)
     if (error_of(good.substr(0, size)).empty()) ++num_read;
-  // cut behind one of the first 11 pieces or behind the trainer's spec, a model is another model
+  // truncated after one of the first 11 pieces or after the trainer's spec, a model is a different
+  // valid model
   EXPECT_EQ(num_read, 12);
 }
 
@@ -149,7 +150,7 @@ TEST(BadSentencepiece, RefusesBadCharsmaps) {
   const std::string good = charsmap("x", "a");
   EXPECT_EQ(error_of(with(good).text()), "");
   const auto refused = [&](const std::string& map, size_t offset, const std::string& part) {
-    // shorter maps have shorter lengths in front of them
+    // shorter maps have shorter length prefixes
     const size_t here = with(map).size() - map.size();
     expect_refused(with(map), here + offset, part);
   };
@@ -164,7 +165,7 @@ TEST(BadSentencepiece, RefusesBadCharsmaps) {
     changed[4 + 4 * unit + byte] = value;
     return changed;
   };
-  // the node of "x" leads away, to a node, to a value behind the replacements
+  // the node of "x" leads out of the map, to a node, or to a value after the replacements
   refused(with_unit(1, 2, '\x7F'), 4 + 4 * 1, "unit 1 of precompiled_charsmap leads to unit");
   refused(with_unit(1, 1, '\x01'), 4 + 4 * 1, "leads to unit 1, which is no value");
   refused(with_unit(2, 0, '\x02'), 4 + 4 * 1, "replacement at 2; the replacements have 2 bytes");

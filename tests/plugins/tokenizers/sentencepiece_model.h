@@ -9,7 +9,7 @@
 
 namespace titan::sentencepiece {
 
-/// The bytes of a protocol buffer message. Every call appends one field and gives back the message.
+/// The bytes of a protocol buffer message. Every call appends one field and returns the message.
 class WireText {
  public:
   WireText& varint(uint32_t field, uint64_t value) {
@@ -51,8 +51,8 @@ inline WireText piece(std::string_view text, float score, uint64_t type = 1) {
   return WireText().bytes(1, text).fixed32(2, score).varint(3, type);
 }
 
-/// A model of byte pairs: <unk> 0, <s> 1, </s> 2, then "▁" 3, "a" 4, "b" 5, "c" 6, "ab" 7, "bc" 8,
-/// "▁a" 9, "abc" 10. The pieces alone: no specs.
+/// A BPE model: <unk> 0, <s> 1, </s> 2, then "▁" 3, "a" 4, "b" 5, "c" 6, "ab" 7, "bc" 8, "▁a" 9,
+/// "abc" 10. Only the pieces, no specs.
 inline WireText small_pieces() {
   WireText model;
   model.message(1, piece("<unk>", 0, 2)).message(1, piece("<s>", 0, 3));
@@ -75,7 +75,7 @@ inline WireText normalizer(bool dummy_prefix, bool remove_extra) {
   return WireText().bytes(1, "identity").varint(3, dummy_prefix).varint(4, remove_extra);
 }
 
-/// small_pieces() as a model that reads.
+/// small_pieces() as a valid model.
 inline WireText small_model(uint64_t model_type = 2, bool dummy_prefix = true,
                             bool remove_extra = false) {
   return small_pieces()
@@ -94,13 +94,13 @@ inline WireText small_byte_model() {
 }
 
 /// A charsmap of one rule: the characters `from` become `to`. Unit 0 is the root, unit i the node
-/// of the i-th byte, the unit behind them the value.
+/// of the i-th byte, the last unit the value.
 inline std::string charsmap(std::string_view from, std::string_view to) {
   std::string units;
   const auto put = [&](uint32_t unit) {
     for (int shift = 0; shift < 32; shift += 8) units += static_cast<char>(unit >> shift);
   };
-  // a node's offset leads, by exclusive or with its place and the next byte, to the next unit
+  // a node's offset, XORed with its index and the next byte, leads to the next unit
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(from[i]); };
   put((1u ^ byte(0)) << 10);
   for (uint32_t i = 0; i < from.size(); ++i) {

@@ -63,7 +63,7 @@ TEST(SentencepieceBpe, MergesLongWordsFromTheLeftToo) {
 }
 
 TEST(SentencepieceUnigram, TakesTheLongerLastPieceOfEqualSums) {
-  WireText model = small_model(1);  // of the reference: "▁", "b", "cc" rather than "▁", "bc", "c"
+  WireText model = small_model(1);  // like the reference: "▁", "b", "cc" rather than "▁", "bc", "c"
   model.message(1, piece("cc", -1));
   EXPECT_EQ(encode(model, "bcc"), (Ids{3, 5, 11}));
 }
@@ -98,7 +98,7 @@ TEST(Sentencepiece, TakesTextThatSpellsAControlPieceAsText) {
   Ids ids;
   const SentencepieceTokenizer tokenizer(small_model().text(), "small.model");
   tokenizer.encode_with_special_tokens("bab<s></s>babc", ids);
-  EXPECT_EQ(ids, (Ids{3, 5, 7, 1, 2, 3, 5, 10}));  // each text between as one of its own
+  EXPECT_EQ(ids, (Ids{3, 5, 7, 1, 2, 3, 5, 10}));  // text between is encoded separately
   EXPECT_EQ(decode(small_model(), {1, 9, 0, 2}), "a \xE2\x81\x87 ");
 }
 

@@ -1,5 +1,5 @@
-// What the tokenizer plugin `tiktoken` makes of text and of broken files; the original library
-// judges it on much more in tests/referee/tiktoken_referee.py.
+// How the tokenizer plugin `tiktoken` encodes text and refuses broken files;
+// tests/referee/tiktoken_referee.py compares much more with the original library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST(Tiktoken, MergesTheLowestRankOfTheConcatenationFirst) {
   EXPECT_EQ(encode(tokenizer({"bc", "ab", "abc"}), "abcd"), (Ids{258, 'd'}));
   EXPECT_EQ(encode(tokenizer({"bc", "ab", "cd"}), "abcd"), (Ids{'a', 256, 'd'}));
   EXPECT_EQ(encode(tokenizer({"aa"}), "aaaaa"), (Ids{256, 256, 'a'}));
-  // a piece that is a token, though no merges lead to it
+  // a piece that is a token although no merges lead to it
   EXPECT_EQ(encode(tokenizer({"abcd"}), "abcd abcd"), (Ids{256, ' ', 'a', 'b', 'c', 'd'}));
 }
 

@@ -1,5 +1,5 @@
-// A tokenizer folder made on the spot, from a small byte-level tokenizer.json that tests change as
-// they need. Used by the tests of the tokenizer plugin.
+// Tokenizer folders made from a small byte-level tokenizer.json, which tests change as needed. Used
+// by the tests of the tokenizer plugin.
 #pragma once
 
 #include <unistd.h>
@@ -99,7 +99,7 @@ struct LoadedTokenizer {
   }
 };
 
-/// The text of the Error that loading `json` throws; empty if it throws none.
+/// The text of the Error when `json` is loaded; empty if it throws none.
 inline std::string error_of(const std::string& json, const std::string& config = "") {
   const TokenizerFolder folder;
   folder.write("tokenizer.json", json);

@@ -1,4 +1,4 @@
-// titan/error.h: the one exception type, and the two checks.
+// titan/error.h: the exception type and the two checks.
 #include <titan/error.h>
 
 #include <string>

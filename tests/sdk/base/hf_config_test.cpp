@@ -1,4 +1,4 @@
-// Two config.json of Hugging Face beside each other: values, defaults, tables of positions.
+// Comparison of two Hugging Face config.json: values, defaults, tables of positions.
 #include <titan/hf_config.h>
 
 #include <gmock/gmock.h>

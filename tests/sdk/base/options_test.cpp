@@ -1,4 +1,4 @@
-// titan/options.h, one option at a time: what each type takes, its limits and the text when a value
+// titan/options.h, one option at a time: accepted types, limits, and the message for a value that
 // does not fit.
 #include <titan/options.h>
 

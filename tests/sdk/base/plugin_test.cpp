@@ -1,4 +1,4 @@
-// titan/plugin.h: what a plugin's block registers, and how components are made from it.
+// titan/plugin.h: what a plugin's block registers, and how components are created from it.
 #include <titan/plugin.h>
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace titan {
 namespace {
 
-/// A kind of its own, with an optional ability.
+/// A test kind of component, with an optional capability.
 struct GreeterContext {
   std::string whom;
 };
@@ -40,7 +40,7 @@ struct HelloOptions {
   int64_t times = 1;
 };
 
-/// The interface is not the first base: `make` must hand out the interface's own address.
+/// The interface is not the first base: `make` must return the interface's own address.
 class Hello final : public Polite, public Greeter {
  public:
   Hello(const HelloOptions& options, GreeterContext context)
@@ -100,7 +100,7 @@ TEST(Plugin, RegistersKindNameHelpAndAbilities) {
   EXPECT_TRUE(plugin.components()[1].abilities.empty());
 }
 
-/// An interface that Greeter's header says nothing of.
+/// An interface that Greeter's header does not mention.
 class Courteous {
  public:
   virtual ~Courteous() = default;

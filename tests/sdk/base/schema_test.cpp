@@ -1,4 +1,4 @@
-// titan/options.h, a struct at a time: tables, unknown names, order, and mistakes in the
+// titan/options.h, one struct at a time: tables, unknown names, order, and errors in the
 // declaration itself.
 #include <string>
 

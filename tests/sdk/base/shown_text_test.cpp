@@ -1,5 +1,5 @@
-// What of a text is shown as it is, is judged by utf8proc, the Unicode library, for every
-// character.
+// Which characters are shown unescaped, compared for every character with utf8proc, the Unicode
+// library.
 #include <titan/shown_text.h>
 
 #include <utf8proc.h>
@@ -34,7 +34,7 @@ TEST(Printable, EscapesWhatIsNotSeenOfAllCharacters) {
                             category == UTF8PROC_CATEGORY_ZP ||
                             (category == UTF8PROC_CATEGORY_ZS && code != ' ') || is_selector ||
                             is_noncharacter || fillers.contains(code);
-    // whether what has no meaning yet is shown is not laid down
+    // unassigned characters may be shown or escaped
     if (!is_harmful && category == UTF8PROC_CATEGORY_CN) continue;
     const std::string text = utf8(code), shown = printable(text);
     num_shown += shown == text;
@@ -113,7 +113,7 @@ TEST(PrintableJson, MeansTheSame) {
     const std::string json = printable_json(to_json(value, indent));
     EXPECT_EQ(json, printable_lines(json)) << "nothing is left to escape";
     EXPECT_EQ(parse_json(json), value);
-    EXPECT_NE(json.find("ü\\u009b"), json.npos) << "what can be seen stays: " << json;
+    EXPECT_NE(json.find("ü\\u009b"), json.npos) << "visible characters stay: " << json;
   }
 }
 
@@ -127,7 +127,7 @@ TEST(ColumnsOf, AreThoseOfATerminal) {
   EXPECT_EQ(columns_of("abc"), 3u);
   EXPECT_EQ(columns_of("Grüße"), 5u);
   EXPECT_EQ(columns_of("你好"), 4u);
-  EXPECT_EQ(columns_of("e\u0301"), 1u) << "an accent of its own";
+  EXPECT_EQ(columns_of("e\u0301"), 1u) << "a separate accent";
 }
 
 TEST(Utf16Hint, KnowsMarksAndZeroBytes) {

@@ -1,5 +1,5 @@
-// The bytes that a status line sends to a terminal, between log lines to the same one.
-// tests/end_to_end/terminal_test.py shows what a terminal makes of them.
+// The bytes that a status line sends to a terminal between log lines.
+// tests/end_to_end/terminal_test.py shows how a terminal displays them.
 #include <titan/status_line.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@
 namespace titan {
 namespace {
 
-/// Both ends of a terminal. While one lives, standard error goes there.
+/// Both ends of a terminal. Standard error goes there during its lifetime.
 class Terminal {
  public:
   Terminal() {
@@ -29,7 +29,7 @@ class Terminal {
     slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY);
     termios attributes{};
     ::tcgetattr(slave_, &attributes);
-    attributes.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // bytes come as they were written
+    attributes.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // no translation of line breaks
     ::tcsetattr(slave_, TCSANOW, &attributes);
     errors_before_ = ::dup(STDERR_FILENO);
     ::dup2(slave_, STDERR_FILENO);
@@ -43,7 +43,7 @@ class Terminal {
     const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     ::ioctl(master_, TIOCSWINSZ, &size);
   }
-  /// What was written since the last call.
+  /// The bytes written since the last call.
   std::string read() const {
     std::string text;
     pollfd end{master_, POLLIN, 0};

@@ -1,4 +1,4 @@
-// titan/checkpoints/checkpoint_folder.h: which steps there are and which are complete.
+// titan/checkpoints/checkpoint_folder.h: which steps exist and which are complete.
 
 #include <filesystem>
 #include <set>

@@ -1,4 +1,4 @@
-// titan/checkpoints/manifest.h: what goes in comes out, and every refusal.
+// titan/checkpoints/manifest.h: manifests survive writing and reading; every refusal.
 
 #include <functional>
 #include <limits>
@@ -95,7 +95,7 @@ TEST(CheckpointManifest, SaysHowItsBranchBegan) {
 TEST(CheckpointManifest, KnowsTheStepsThatItsBranchDescendsFrom) {
   const Lineage lineage = example().lineage;
   EXPECT_EQ(lineage.place_of(0, 10), 0U);
-  EXPECT_EQ(lineage.place_of(0, 11), std::nullopt);  // after the next branch had left it
+  EXPECT_EQ(lineage.place_of(0, 11), std::nullopt);  // after the next branch had started
   EXPECT_EQ(lineage.place_of(1, 20), 1U);
   EXPECT_EQ(lineage.place_of(2, 500), 2U);
   EXPECT_EQ(lineage.place_of(3, 1), std::nullopt);
@@ -165,7 +165,7 @@ TEST(CheckpointManifest, SaysThatItWasChanged) {
                 hash_hex(zeroed) + ": it was changed after it was written");
 }
 
-/// As it was written before manifests carried their own hash.
+/// The format before manifests carried their own hash.
 std::string first_version() {
   Value value = parse_json(to_text(example()));
   value["version"] = 1;
@@ -208,12 +208,12 @@ TEST(CheckpointManifest, IsOfTheStepThatItsFolderIsNamedFor) {
               ErrorKind::data);
   }
   manifest.step = 0;
-  EXPECT_EQ(read_in("step-1201"), 0) << "converted weights lie where they are asked for";
+  EXPECT_EQ(read_in("step-1201"), 0) << "converted weights may be in any folder";
   manifest.contents = Contents::training;
   EXPECT_EQ(error_of([&] { read_in("step-1201"); }).kind(), ErrorKind::data);
 }
 
-/// The manifest's JSON after a change, and the message with which it is refused.
+/// The manifest's JSON after a change, and the message of its refusal.
 void expect_refused(const std::function<void(Value&)>& change, const std::string& part) {
   Value value = parse_json(to_text(example()));
   change(value);
@@ -226,7 +226,7 @@ void expect_refused(const std::function<void(Value&)>& change, const std::string
 TEST(CheckpointManifest, RefusesWhatIsMissing) {
   for (const char* name :
        {"format", "version", "contents", "step", "tokens_seen", "lr_step", "seed", "model",
-        "flavor", "layout", "time", "program", "files", "config"})  // the hash is always made anew
+        "flavor", "layout", "time", "program", "files", "config"})  // the hash is computed anew
     expect_refused(
         [&](Value& value) {
           std::erase_if(value.as_map(), [&](const auto& member) { return member.first == name; });

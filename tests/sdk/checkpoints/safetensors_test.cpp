@@ -1,4 +1,4 @@
-// titan/checkpoints/safetensors.h: every refusal, and what goes in comes out.
+// titan/checkpoints/safetensors.h: every refusal; files survive writing and reading.
 
 #include <limits>
 #include <string>
@@ -73,7 +73,7 @@ TEST(Safetensors, RefusesHeadersThatCannotBe) {
   expect_refused(huge, "its header has 201326594 bytes, the format allows 100000000");
   expect_refused(std::string(8, '\xFF') + "{}",
                  "its header has 18446744073709551615 bytes, the format allows 100000000");
-  // the file is long enough, but not the bytes that are given
+  // the file is long enough, but the buffer of its bytes is not
   const Error error = error_of([&] { parse_header(raw_file("{}").substr(0, 9), 10, "w"); });
   EXPECT_EQ(error.message(), "cannot read w: its header ends after 1 of 2 bytes");
   // a header of 200 MB in a file that is large enough for it
@@ -226,7 +226,7 @@ TEST(Safetensors, KnowsTheSizesOfAllTypes) {
               num_bytes("F32", {2, -1}, "here");
             }).message(),
             "negative size -1 of dimension 1 in here");
-  // also where a later 0 hides it: no reader takes such a shape
+  // also when a later 0 hides the overflow: no reader accepts such a shape
   EXPECT_TRUE(holds(error_of([] {
                       const int64_t most = std::numeric_limits<int64_t>::max();
                       num_bytes("F32", {most, most, 0}, "here");

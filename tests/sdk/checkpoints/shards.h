@@ -34,16 +34,15 @@ inline std::string pattern(int64_t bytes, int seed = 0) {
   return out;
 }
 
-/// A tensor of a test file, and where in the whole tensor it lies.
+/// A tensor of a test file, and its place in the whole tensor.
 struct TestTensor {
   std::string name;
   std::string dtype = "F32";
   std::vector<int64_t> shape;
-  std::vector<int64_t> offsets;  // empty: none are written for the file's tensors
+  std::vector<int64_t> offsets;  // empty: the file gets no offsets for its tensors
 };
 
-/// A well-formed file of our own writing; with hashes of the tensors. `is_shard`: with
-/// DCP_SHARDING_INFO.
+/// A well-formed file, with hashes of its tensors. `is_shard`: with DCP_SHARDING_INFO.
 inline std::string shard_file(const std::vector<TestTensor>& tensors, bool is_shard = true) {
   std::vector<TensorEntry> entries;
   std::map<std::string, std::vector<int64_t>> offsets;
@@ -78,7 +77,7 @@ inline ManifestFile manifest_file(const std::string& name, const std::string& co
   return file;
 }
 
-/// A checkpoint of two shards and a file beside them.
+/// A checkpoint of two shards and one other file.
 class TestCheckpoint {
  public:
   TestCheckpoint() : folder(), path(folder.path() / "step-10") {

@@ -20,7 +20,7 @@ using testing::TestFolder;
 
 using Numbers = std::vector<int64_t>;
 
-/// The index of files that hold so many rectangles of F32 each.
+/// The index of files that each hold several rectangles of F32.
 TensorIndex index_of(const std::vector<std::vector<TestTensor>>& shards) {
   std::vector<std::filesystem::path> files;
   std::vector<SafetensorsHeader> headers;
@@ -32,7 +32,7 @@ TensorIndex index_of(const std::vector<std::vector<TestTensor>>& shards) {
   return index_headers(std::move(files), headers);
 }
 
-/// One file whose __metadata__ holds these texts and whose only tensor is "w", F32 [2, 3].
+/// One file with these texts in __metadata__ and a single tensor "w", F32 [2, 3].
 TensorIndex index_with(const std::map<std::string, std::string>& metadata) {
   std::vector<TensorEntry> tensors{{"w", "F32", {2, 3}}};
   lay_out(tensors);
@@ -100,7 +100,7 @@ TEST(TensorIndex, TakesGridsAndBlocksOfAnyKind) {
   grid[7] = grid[6];
   expect_refused(grid, "tensor 'w' is stored twice in part");
 
-  // no line parts these five blocks
+  // no straight line separates these five blocks
   const std::vector<std::vector<TestTensor>> wheel{{{"w", "F32", {1, 2}, {0, 0}}},
                                                    {{"w", "F32", {2, 1}, {0, 2}}},
                                                    {{"w", "F32", {1, 2}, {2, 1}}},
@@ -237,7 +237,7 @@ TEST(TensorIndex, TakesThousandsOfPiecesInTimeThatGrowsWithTheirNumber) {
     files.push_back(std::to_string(i));
     SafetensorsHeader& header = headers.emplace_back();
     header.tensors.push_back({"w", "F32", {1, 2}, 0, 8});
-    // cut along the second dimension, in no order
+    // sharded along the second dimension, in random order
     header.metadata[kShardingKey] = sharding_text({{"w", {0, i * 7919 % kPieces * 2}}});
   }
   EXPECT_EQ(index_headers(files, headers).tensors.at("w").shape, (Numbers{1, 2 * kPieces}));

@@ -1,4 +1,4 @@
-// titan/checkpoints/verify.h: every damage is found, and named by file and tensor.
+// titan/checkpoints/verify.h: finds every damage and names the file and tensor.
 
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ std::vector<std::string> damage_of(const TestCheckpoint& checkpoint) {
   return find_damage(checkpoint.path, checkpoint.manifest);
 }
 
-/// What opening finds; empty when nothing.
+/// The problems found when a checkpoint is opened; empty when there are none.
 std::string opening_error(const TestCheckpoint& checkpoint) {
   try {
     open_checkpoint(checkpoint.path, checkpoint.manifest);
@@ -77,7 +77,7 @@ TEST(Verify, NamesTheTensorOfEveryFlippedByte) {
     EXPECT_TRUE(holds(damage[0], tensor.empty() ? "its header, which says where its tensors are"
                                                 : "tensor '" + tensor + "' was changed"))
         << "byte " << i;
-    // headers are compared at once, bytes of tensors only when all are read
+    // opening a checkpoint compares headers; only a full verification compares bytes of tensors
     EXPECT_EQ(opening_error(checkpoint).empty(), !tensor.empty()) << "byte " << i;
   }
 }

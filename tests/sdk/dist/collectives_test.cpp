@@ -22,7 +22,7 @@ namespace {
 using at::Tensor;
 using Function = std::function<Tensor(const Tensor&, const Group&)>;
 
-/// A tensor that depends on its number alone.
+/// A tensor that depends only on its number.
 Tensor values(at::IntArrayRef shape, int64_t number) {
   return at::sin(at::arange(c10::multiply_integers(shape), at::kDouble) * 1.7 +
                  static_cast<double>(number) * 0.9)
@@ -33,8 +33,8 @@ struct Case {
   std::string name;
   Function function;
   std::vector<int64_t> shape;
-  bool input_is_replicated = false;   ///< all ranks hold one x, which changes on all of them
-  bool output_is_replicated = false;  ///< used alike by all ranks: its gradient counts once
+  bool input_is_replicated = false;   ///< all ranks hold the same x, changed on all of them
+  bool output_is_replicated = false;  ///< all ranks use the same output: its gradient counts once
 };
 
 std::vector<Case> cases() {
@@ -44,7 +44,7 @@ std::vector<Case> cases() {
   const auto replicated = [](const Tensor& x, const Group& group) {
     return all_gather_replicated(x, -1, group);
   };
-  // 2 ranks: 3 and 2 of 5; 4 ranks: 2, 2, 1 and 0 of 5
+  // rows per rank. 2 ranks: 3 and 2 of 5; 4 ranks: 2, 2, 1 and 0 of 5
   const auto uneven = [](const Tensor& x, const Group& group) {
     const int64_t chunk = (5 + group.size() - 1) / group.size();
     const int64_t first = std::min<int64_t>(5, group.rank() * chunk);
@@ -68,7 +68,7 @@ std::vector<Case> cases() {
   };
 }
 
-/// The sum over ranks of the weighted outputs; a replicated output once.
+/// The sum over ranks of the weighted outputs; a replicated output counts once.
 double loss_of(const Case& c, const Tensor& x, const Group& group) {
   const Tensor y = c.function(x, group);
   const Tensor w = values(y.sizes(), c.output_is_replicated ? 100 : 100 + group.rank());
@@ -217,7 +217,7 @@ TEST(Group, NamesTheCollectiveThatTimedOut) {
     group.barrier();
     group.set_timeout(std::chrono::milliseconds(300));
     if (group.rank() == 1) {
-      has_timed_out.wait();  // there, but it does not take part
+      has_timed_out.wait();  // alive, but does not take part
       return;
     }
     Tensor whole = at::zeros({8}, at::kFloat);

@@ -1,5 +1,4 @@
-// What a profiler is told of collectives; the trace itself is judged in
-// tests/end_to_end/profiling_test.py.
+// What a profiler sees of collectives. tests/end_to_end/profiling_test.py checks the trace.
 #include "dist/comm_scope.h"
 
 #include <mutex>
@@ -28,7 +27,7 @@ std::unique_ptr<at::ObserverContext> see(const at::RecordFunction& function) {
   if (std::string_view(function.name()) != at::kParamCommsCallName) return nullptr;
   const auto* info = dynamic_cast<const torch::ParamCommsDebugInfo*>(
       c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PARAM_COMMS_INFO));
-  if (!info || !function.inputs()[0].isInt()) return nullptr;  // of the transport
+  if (!info || !function.inputs()[0].isInt()) return nullptr;  // recorded by the transport
   const std::lock_guard lock(mutex);
   told.push_back({info->getCollectiveName(), info->getProcessGroupName(),
                   function.inputs()[0].toInt(), info->getGroupRanks()});

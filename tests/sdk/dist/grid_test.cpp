@@ -1,4 +1,4 @@
-// Axes that parallelisms add and borrow, and the groups that follow from them.
+// Axes that parallelisms add and borrow, and the resulting groups.
 #include <titan/dist/grid.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST(Grid, BorrowsTheInnermostRanksOfAnAxis) {
   Grid grid(MeshShape{.dp_shard = 4, .tp = 2});
   grid.borrow("experts", 2, {"dp_shard"});
   EXPECT_EQ(grid.world_size(), 8);
-  EXPECT_EQ(grid.ranks(5, "dp_shard"), (Ranks{1, 3, 5, 7}));  // what was there stays
+  EXPECT_EQ(grid.ranks(5, "dp_shard"), (Ranks{1, 3, 5, 7}));  // existing axes stay the same
   EXPECT_EQ(grid.ranks(5, "experts"), (Ranks{5, 7}));
   EXPECT_EQ(grid.ranks(5, "fsdp-experts"), (Ranks{1, 5}));
   EXPECT_EQ(grid.complement("fsdp", {"experts"}), "fsdp-experts");
@@ -57,7 +57,7 @@ TEST(Grid, BorrowsAcrossAxesFromTheInnermostOn) {
   EXPECT_EQ(grid.ranks(0, "fsdp-experts"), (Ranks{0, 8}));
   EXPECT_EQ(grid.size("dp_replicate"), 2);
   EXPECT_EQ(grid.ranks(9, "world-experts"), (Ranks{1, 9, 17, 25}));
-  // all of the shards: nobody is left
+  // all shards are borrowed: the complement is this rank alone
   Grid all(MeshShape{.dp_shard = 4});
   all.borrow("experts", 4, {"dp_shard"});
   EXPECT_EQ(all.ranks(2, "fsdp-experts"), (Ranks{2}));

@@ -1,4 +1,4 @@
-// What the record of a run's communication says of each operation.
+// What the record of a run's communication contains for each operation.
 #include <titan/dist/recorder.h>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Recorder, ListsCollectivesInFlightOldestFirst) {
   const int64_t forgotten = recorder.start("fsdp", "all_gather", 8);
   const int64_t first = recorder.start("fsdp", "reduce_scatter", 8);
   const int64_t done = recorder.start("tp", "all_reduce", 8);
-  recorder.start("pp", "send to 1", 8);  // the ring is full: the oldest is gone
+  recorder.start("pp", "send to 1", 8);  // the ring buffer is full: the oldest entry is gone
   recorder.finish(done);
   recorder.finish(forgotten);
   const std::vector<CommRecord> open = recorder.in_flight();

@@ -1,5 +1,6 @@
-// All-to-all with uneven splits against one process that holds the rows of all ranks: values and
-// gradients, ranks without rows, refusals, traffic, and the counts that tell the splits.
+// All-to-all with uneven splits, compared with one process that holds the rows of all ranks: values
+// and gradients, ranks without rows, refusals, traffic, and the exchange of counts that gives the
+// splits.
 #include <numeric>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ using titan::testing::error_of;
 using titan::testing::holds;
 using titan::testing::run_ranks;
 
-/// [r][p]: rows from r to p. Rank 2 has and gets none, rank 0 keeps some, 3 gives its rows to one.
+/// [r][p]: rows from r to p. Rank 2 sends and receives none, rank 0 keeps some, rank 3 sends all
+/// its rows to one rank.
 const std::vector<std::vector<int64_t>> kRowsOfRanks = {
     {2, 3, 0, 1}, {0, 1, 0, 4}, {0, 0, 0, 0}, {5, 0, 0, 0}};
 
@@ -52,7 +54,7 @@ at::Tensor rows_of(int64_t size, int64_t rank, std::vector<int64_t> row, at::Sca
   return (numbers % 61 + 64 * rank).reshape(row).to(dtype);
 }
 
-/// What `rank` gets, made of the rows of all ranks in one process.
+/// What `rank` receives, computed from the rows of all ranks in one process.
 at::Tensor expected_at(int64_t rank, const std::vector<at::Tensor>& rows_of_ranks) {
   const auto size = static_cast<int64_t>(rows_of_ranks.size());
   std::vector<at::Tensor> parts;
@@ -134,7 +136,7 @@ TEST(RowExchange, TellsTheRanksHowManyRowsCome) {
   run_ranks({.tp = 4}, [](const Mesh& mesh) {
     const Group& group = mesh.group("tp");
     const int rank = group.rank();
-    // two numbers for each rank: what kRowsOfRanks has, and the rank's own number
+    // two numbers for each rank: its count in kRowsOfRanks, and the rank's own number
     std::vector<int64_t> counts;
     for (int64_t peer = 0; peer < 4; ++peer) {
       counts.push_back(kRowsOfRanks[rank][peer]);
@@ -202,7 +204,7 @@ TEST(RowExchange, WithRanksThatAreNotThereGivesWhatIsSent) {
   EXPECT_TRUE(at::equal(other.flatten(), at::tensor({1, 0, 2}, at::kLong)));
 }
 
-/// Keeps every result, as activation checkpointing with "op" does for what comes from others.
+/// Keeps every result, like activation checkpointing with "op" keeps results of communication.
 struct KeepsAll final : RecomputeScope {
   std::vector<at::Tensor> run(const Operation& operation, const Compute& compute) override {
     EXPECT_EQ(operation.kind, Operation::Kind::all_to_all);

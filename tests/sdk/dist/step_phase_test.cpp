@@ -1,4 +1,4 @@
-// Where the time of a rank goes: judged by a clock of the test's own.
+// How a rank's time is divided into phases, compared with the test's own clock.
 #include <titan/step_phase.h>
 
 #include <chrono>
@@ -15,7 +15,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Something that takes its time.
+/// Work that takes at least `seconds`.
 void spend(double seconds) {
   const double begin = now();
   while (now() - begin < seconds) {

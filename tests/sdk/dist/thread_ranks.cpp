@@ -18,7 +18,7 @@
 namespace titan::testing {
 namespace {
 
-/// Joins `rank` to each group; `device` and `store` outlive it.
+/// Joins `rank` to each group; `device` and `store` must outlive the result.
 dist::Mesh::Connect joins(int rank, Device& device, c10d::Store& store) {
   return [rank, &device, &store](const std::string& name, const std::vector<int>& ranks) {
     std::string key = name;
@@ -40,13 +40,13 @@ std::unique_ptr<Device> make_cpu() {
 }
 
 void run_ranks(const dist::Grid& grid, const std::function<void(const dist::Mesh&)>& body) {
-  // c10d's own recorder is one for the process and not made for several ranks in it
+  // c10d's own flight recorder is one per process and does not support several ranks in it
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const std::unique_ptr<Device> device = make_cpu();  // opens the plugin before the threads start
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(grid.world_size()));
-  // nobody is done and gone while another still connects
+  // no rank finishes and leaves while another one still connects
   std::latch all_have_tried(grid.world_size());
   for (int rank = 0; rank < grid.world_size(); ++rank) {
     threads.emplace_back([&, rank] {

@@ -1,5 +1,5 @@
-// Ranks as threads of one process, over real gloo groups: for tests of collectives and of the
-// plugins that are made of them.
+// Ranks as threads of one process, over real gloo groups. Used by tests of collectives and of
+// plugins that communicate.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace titan::testing {
 
-/// The device plugin "cpu" with its defaults.
+/// The device plugin "cpu" with its default options.
 std::unique_ptr<Device> make_cpu();
 
-/// Runs `body` once per rank of the mesh, each on a thread of its own with its own groups, and
-/// without further threads for tensors; throws the exception of the first rank that failed. A rank
-/// that waits for one that does not come fails after ten minutes.
+/// Runs `body` once per rank of the mesh. Each rank has its own thread and groups, and computes
+/// with one thread. Throws the exception of the first rank that failed. A rank that waits for an
+/// absent rank fails after ten minutes.
 void run_ranks(const dist::Grid& grid, const std::function<void(const dist::Mesh&)>& body);
 inline void run_ranks(const dist::MeshShape& shape,
                       const std::function<void(const dist::Mesh&)>& body) {

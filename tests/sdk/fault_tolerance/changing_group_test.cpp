@@ -1,4 +1,4 @@
-// A group whose members come and go, over real gloo groups of threads.
+// A group whose members join and leave, over real gloo groups of threads.
 #include <titan/fault_tolerance/changing_group.h>
 
 #include <array>
@@ -24,7 +24,7 @@ namespace {
 
 using OnFailure = ChangingGroup::OnFailure;
 
-/// Replicas that find each other in one store.
+/// Replicas that find each other through one store.
 class ChangingGroupTest : public ::testing::Test {
  protected:
   ChangingGroupTest() { ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1); }
@@ -41,7 +41,7 @@ class ChangingGroupTest : public ::testing::Test {
     return std::make_unique<ChangingGroup>("replicas", connect, on_failure);
   }
 
-  /// `body` of each replica on a thread of its own; throws the first error.
+  /// Runs `body` of each replica on its own thread; throws the first error.
   static void run(int num_replicas, const std::function<void(int replica)>& body) {
     std::vector<std::future<void>> running;
     for (int replica = 0; replica < num_replicas; ++replica)
@@ -57,7 +57,7 @@ class ChangingGroupTest : public ::testing::Test {
 TEST_F(ChangingGroupTest, IsOneGroupForAllWhoComeAndGo) {
   run(3, [&](int replica) {
     const auto group = make();
-    const Group copy = group->group();  // what a transform has kept
+    const Group copy = group->group();  // like a copy that a transform keeps
     const int64_t weight = int64_t{1} << replica;
     EXPECT_EQ(copy.size(), 1);
     EXPECT_EQ(copy.all_reduce(weight, Reduce::sum), weight);
@@ -65,7 +65,7 @@ TEST_F(ChangingGroupTest, IsOneGroupForAllWhoComeAndGo) {
     group->change({"a", replica, 3});
     EXPECT_EQ(copy.size(), 3);
     EXPECT_EQ(copy.all_reduce(weight, Reduce::sum), 7);
-    group->change({"a", replica, 3});  // as before: nobody has to come
+    group->change({"a", replica, 3});  // unchanged members: needs no other replica
     EXPECT_EQ(copy.all_reduce(weight, Reduce::sum), 7);
 
     if (replica == 1) {
@@ -77,7 +77,7 @@ TEST_F(ChangingGroupTest, IsOneGroupForAllWhoComeAndGo) {
       EXPECT_EQ(copy.all_reduce(weight, Reduce::sum), 5);
     }
 
-    group->change({"c", 2 - replica, 3});  // comes back, in another order
+    group->change({"c", 2 - replica, 3});  // replica 1 returns, in another order
     at::Tensor of_all = at::empty({3}, at::kLong);
     copy.all_gather(of_all, at::full({1}, weight, at::kLong)).wait();
     EXPECT_EQ(of_all[0].item<int64_t>(), 4);
@@ -85,7 +85,7 @@ TEST_F(ChangingGroupTest, IsOneGroupForAllWhoComeAndGo) {
   });
 }
 
-/// One sum over the replicas of what each made of its number.
+/// Collectives over the replicas, on numbers that each computes from its index.
 at::Tensor step(const Group& group, int replica) {
   at::Tensor gradient = at::sin(at::arange(1000, at::kDouble) * (1.0 + replica));
   group.all_reduce(gradient, Reduce::sum).wait();
@@ -104,12 +104,12 @@ TEST_F(ChangingGroupTest, RecordsThatAMemberIsGoneAndRepeatsTheStepWithoutIt) {
     group->change({"a", replica, 3});
     all_met.arrive_and_wait();
     if (replica == 2) return group.reset();  // dies in the step
-    step(group->group(), replica);           // says nothing: other ranks of the replica go on too
+    step(group->group(), replica);           // no error: other ranks of the replica continue
     ASSERT_TRUE(group->failure().has_value()) << replica;
     EXPECT_FALSE(group->failure()->empty());
     const at::Tensor untouched = at::full({1}, 8.0, at::kDouble);
     group->group().all_reduce(untouched, Reduce::sum).wait();
-    EXPECT_EQ(untouched.item<double>(), 8);  // the epoch is used up
+    EXPECT_EQ(untouched.item<double>(), 8);  // this epoch's collectives do nothing
     EXPECT_THROW(group->change({"a", replica, 3}), Error);
 
     group->change({"b", replica, 2});
@@ -153,7 +153,7 @@ TEST_F(ChangingGroupTest, IsAloneWhenTheNewMembersDoNotCome) {
   EXPECT_THROW(group.change({"a", 0, 2}), Error);
   EXPECT_EQ(group.group().size(), 1);
   EXPECT_EQ(group.members().size, 1);
-  EXPECT_THROW(group.change({"a", 0, 2}), Error);  // it may be tried again
+  EXPECT_THROW(group.change({"a", 0, 2}), Error);  // another attempt is allowed
   EXPECT_EQ(num_calls, 2);
 }
 
@@ -173,7 +173,7 @@ TEST_F(ChangingGroupTest, AWaitIsEndedFromAnotherThread) {
                                "could not start: the group was aborted: replica 1 has failed"})
         try {  // the other one never takes part
           group->group().reduce_scatter(part, at::full({2}, 1.0, at::kDouble), Reduce::sum).wait();
-          ADD_FAILURE() << "it was to be ended";
+          ADD_FAILURE() << "it should have been ended";
         } catch (const Error& e) {
           EXPECT_EQ(e.kind(), ErrorKind::distributed);
           EXPECT_NE(e.message().find(what), std::string::npos) << e.message();

@@ -1,4 +1,4 @@
-// titan/files/file.h: reading and writing at places, errors that name the path.
+// titan/files/file.h: positional reads and writes; errors name the path.
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -51,7 +51,7 @@ TEST(GrowingFile, BelongsToOneAtATimeAndLearnsWhatTheOtherWrote) {
   ASSERT_TRUE(second.lock());
   EXPECT_EQ(second.size(), 5);
   const GrowingFile moved = std::move(second);
-  EXPECT_FALSE(GrowingFile(folder.at("part")).lock()) << "a moved file stays held";
+  EXPECT_FALSE(GrowingFile(folder.at("part")).lock()) << "a moved file stays locked";
 }
 
 TEST(GrowingFile, KnowsWhenItsNameLeadsElsewhere) {

@@ -25,7 +25,7 @@ TEST(Gzip, RefusesWhatIsCutDamagedOrNone) {
   const std::string packed = to_gzip(std::string(1000, 'a') + "end");
   EXPECT_THROW(from_gzip(packed.substr(0, packed.size() - 1)), Error);
   std::string damaged = packed;
-  damaged[damaged.size() - 6] ^= 1;  // the sum of the content
+  damaged[damaged.size() - 6] ^= 1;  // the checksum of the content
   EXPECT_THROW(from_gzip(damaged), Error);
   EXPECT_THROW(from_gzip("{}"), Error);
 }

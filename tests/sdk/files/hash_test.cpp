@@ -9,7 +9,7 @@
 namespace titan {
 namespace {
 
-// as `xxhsum -H2` of xxHash 0.8.1 prints them
+// printed by `xxhsum -H2` of xxHash 0.8.1
 TEST(Hash, EqualsXxhsum) {
   EXPECT_EQ(hash_hex(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hash_hex("a"), "a96faf705af16834e6c632b61e964e1f");
@@ -26,7 +26,7 @@ TEST(Hash, IsTheSameInPieces) {
       hasher.update(part.data(), static_cast<int64_t>(part.size()));
     }
     EXPECT_EQ(hasher.hex(), hash_hex(text));
-    EXPECT_EQ(hasher.hex(), hash_hex(text)) << "asking changed it";
+    EXPECT_EQ(hasher.hex(), hash_hex(text)) << "the query changed it";
   }
   EXPECT_EQ(Hasher().hex(), hash_hex(""));
 }

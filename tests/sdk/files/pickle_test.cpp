@@ -1,5 +1,5 @@
-// Pickles against bytes that Python's pickle.dumps has written, and hostile ones. That Python reads
-// ours is shown by end_to_end.flight.
+// Pickles: bytes written by Python's pickle.dumps, and hostile ones. end_to_end.flight shows that
+// Python reads Titan's pickles.
 
 #include <limits>
 #include <string>
@@ -55,7 +55,7 @@ TEST(Pickle, ReadsWhatPythonWrites) {
 }
 
 TEST(Pickle, RefusesWhatIsNoPlainData) {
-  // os.system("true"), as pickle would run it
+  // a pickle that would run os.system("true")
   EXPECT_TRUE(holds(error_of([] { parse_pickle("cposix\nsystem\n(S'true'\ntR."); }).message(),
                     "is not plain data at byte 0"));
   EXPECT_TRUE(holds(error_of([] { parse_pickle(""); }).message(), "is cut short at byte 0"));

@@ -1,4 +1,5 @@
-// Each step from logits to a token by hand; what transformers draws is compared end to end.
+// Each step from logits to a token, computed by hand. An end-to-end test compares with the choices
+// of transformers.
 
 #include <cmath>
 #include <limits>
@@ -49,7 +50,7 @@ TEST(Sampler, KeepsTheFewestWordsThatReachP) {
   const Logits logits = {log_of(0.1F), log_of(0.5F), log_of(0.15F), log_of(0.25F)};
   EXPECT_EQ(processed(logits, {.temperature = 1, .top_p = 0.7}),
             (Logits{kOut, logits[1], kOut, logits[3]}));
-  for (const double least : {0.01, 1e-12})  // in fp32 1 - 1e-12 is 1, which all words add up to
+  for (const double least : {0.01, 1e-12})  // in fp32 1 - 1e-12 is 1, the sum of all probabilities
     EXPECT_EQ(processed(logits, {.temperature = 1, .top_p = least}),
               (Logits{kOut, logits[1], kOut, kOut}));
 }

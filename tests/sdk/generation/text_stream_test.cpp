@@ -8,7 +8,7 @@
 namespace titan::core {
 namespace {
 
-/// A token is a byte; bytes that are no whole character are U+FFFD, one for each.
+/// A token is a byte. Each byte of an incomplete character becomes U+FFFD.
 class ByteTokens final : public Tokenizer {
  public:
   void encode(std::string_view, std::vector<int32_t>&) const override {}
@@ -28,7 +28,7 @@ class ByteTokens final : public Tokenizer {
   SpecialTokens special_tokens() const override { return {}; }
 };
 
-/// What each byte of `text` gives, and the end.
+/// The output after each byte of `text`, and at the end.
 std::vector<std::string> pieces(TextStream& stream, const std::string& text) {
   std::vector<std::string> all;
   for (const char c : text) all.push_back(stream.add(static_cast<unsigned char>(c)));

@@ -1,4 +1,4 @@
-// The table of Hugging Face's keys: what is written, read and compared of a row.
+// The table of Hugging Face's keys: how each row is written, read and compared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

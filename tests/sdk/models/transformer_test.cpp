@@ -1,5 +1,6 @@
-// The transformer family's seams: blocks that are normalised behind, by our own formula from the
-// block's children (transformers judges them in end_to_end.olmo2), names and FLOPs of both norms.
+// The transformer family's variants: blocks with norms after attention and feed-forward, against a
+// formula over the block's children (end_to_end.olmo2 compares with transformers); names and FLOPs
+// of both kinds of norms.
 #include <map>
 #include <set>
 #include <string>
@@ -73,8 +74,8 @@ TEST(TransformerNames, FollowTheNormsOfTheNetwork) {
              "layers.0.ffn_norm.weight = model.layers.0.post_feedforward_layernorm.weight"}));
 }
 
-/// Where pairs lie side by side, the weights of norms over all heads lie as the rows of these
-/// heads.
+/// When rotary pairs are stored next to each other, norm weights over all heads have the same row
+/// order as these heads.
 TEST(TransformerNames, KeepTheRowsOfNormsWithThoseOfTheirHeads) {
   models::Transformer network = small_network();
   network.qk_norm = models::QkNorm::of_projections;
@@ -95,7 +96,7 @@ TEST(TransformerFlops, CountTheWeightsOfNorms) {
   models::Transformer network = small_network();
   const auto weights = [&] {
     ModelPart part(models::build_layers(network));
-    return static_cast<double>(part.num_parameters() - 64 * 32);  // without the look-up table
+    return static_cast<double>(part.num_parameters() - 64 * 32);  // without the embedding
   };
   for (const models::QkNorm norm :
        {models::QkNorm::none, models::QkNorm::of_heads, models::QkNorm::of_projections}) {

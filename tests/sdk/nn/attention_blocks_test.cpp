@@ -1,5 +1,5 @@
-// Rules of attention over rows that are put together from blocks of keys by their logsumexp, as
-// context parallelism has them, against a softmax over masked scores of the whole row.
+// Attention rules over rows that are combined from blocks of keys by logsumexp, as in context
+// parallelism. Compared with a softmax over masked scores of the whole row.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -30,17 +30,17 @@ Tensor places(const std::vector<std::pair<int64_t, int64_t>>& runs) {
   return at::cat(parts);
 }
 
-/// Queries of a share and the keys that they are shown, by place.
+/// One block of attention: the positions of its queries and keys.
 struct Meeting {
   Tensor queries, keys;
   bool causal = false;
 };
 
-/// A row of `length` tokens cut over ranks, each with its own meeting first.
+/// For each rank, the blocks that it computes of a row of `length` tokens, its own block first.
 using Shares = std::vector<std::vector<Meeting>>;
 
-/// Two ranks, each with one piece from either end: its share is two runs, and what it sees of the
-/// other's keys is one run or two.
+/// Two ranks, each with one piece from either end. A rank's queries are two runs of tokens; the
+/// keys that it sees of the other rank are one run or two.
 Shares zigzag(int64_t length) {
   const int64_t p = length / 4;
   const Tensor outer = places({{0, p}, {3 * p, length}}), inner = places({{p, 3 * p}});
@@ -48,7 +48,7 @@ Shares zigzag(int64_t length) {
           {{inner, inner, true}, {inner, places({{0, p}})}}};
 }
 
-/// Three ranks with two pieces each, where keys of two runs are seen from queries of one.
+/// Three ranks with two pieces each, where queries of one run see keys of two runs.
 Shares wide_zigzag(int64_t length) {
   const int64_t p = length / 6;
   const auto pieces = [&](int64_t a, int64_t b) {
@@ -70,7 +70,7 @@ Tensor at_places(const Tensor& x, const Tensor& tokens) {
   return x.index_select(2, tokens).transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-/// Put together from the blocks by logsumexp, and each block's share of the gradients added up.
+/// Combines outputs of the blocks by logsumexp, and adds up the gradients of each block.
 Whole run_blocks(const AttentionRule& rule, const Tensors& in, const Shares& shares,
                  const Tensor& direction, const Tensor& sinks = {}) {
   const at::NoGradGuard no_grad;
@@ -145,7 +145,7 @@ TEST(AttentionBlocks, AreTheWholeRowWhoeverHoldsItsTokens) {
   }
 }
 
-/// More queries see keys of another block than share a matrix of scores.
+/// More queries see keys of another block than fit into one matrix of scores.
 TEST(AttentionBlocks, OfManyTokensAreTheWholeRow) {
   const int64_t half = 300, length = 2 * half;
   const Tensor first = places({{0, half}}), second = places({{half, length}});
@@ -154,7 +154,7 @@ TEST(AttentionBlocks, OfManyTokensAreTheWholeRow) {
   for (const Ruled& r : {window(290), window(400), chunk(200)}) expect_blocks(r, row);
 }
 
-/// Of simulated ranks; ends of windows within the block among them.
+/// Blocks of simulated ranks, including windows that end within the block.
 TEST(AttentionBlocks, SayOnTheMetaDeviceWhatTheyGive) {
   const Tensors in = inputs({.length = 12, .value_width = 6});
   const AttentionBlock block{
@@ -173,7 +173,7 @@ TEST(AttentionBlocks, SayOnTheMetaDeviceWhatTheyGive) {
     for (size_t i = 0; i < real.size(); ++i) {
       EXPECT_TRUE(simulated[i].is_meta()) << i;
       EXPECT_EQ(simulated[i].sizes(), real[i].sizes()) << i;
-      const bool is_logsumexp = i == 1;  // as the device's kernel lays it out
+      const bool is_logsumexp = i == 1;  // in the layout of the device's kernel
       if (!is_logsumexp) {
         EXPECT_EQ(simulated[i].strides(), real[i].strides()) << i;
       }

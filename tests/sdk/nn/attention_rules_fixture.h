@@ -1,5 +1,5 @@
-// Rules of attention and what judges them: a softmax over the whole matrix of scores with a mask,
-// composed of ATen's operations. Used by the tests of rules and of models that have them.
+// Attention rules and their reference: a softmax over the whole matrix of scores with a mask,
+// composed of ATen's operations. Used by the tests of rules and of models that use rules.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ using ops::testing::random;
 using ops::testing::Tensors;
 using RulePtr = std::shared_ptr<const nn::AttentionRule>;
 
-/// Of results in double.
+/// Tolerance for results in double.
 constexpr double kTolerance = 1e-12;
 
-/// Which keys are seen: places of queries (n, 1) and of keys (m) -> bool (n, m).
+/// Visible keys: positions of queries (n, 1) and of keys (m) -> bool (n, m).
 using Sight = std::function<Tensor(const Tensor& queries, const Tensor& keys)>;
 
-/// What is before, the query's own token among it.
+/// The query's own token and all tokens before it.
 Sight sees_all();
-/// The last `size` of that.
+/// The last `size` tokens of those.
 Sight sees_window(int64_t size);
-/// Of that what lies in the same piece of `size` tokens of the row.
+/// Those in the same chunk of `size` tokens of the row.
 Sight sees_chunk(int64_t size);
 
 /// q (B, H, n, hd), k (B, KV, n, hd), v (B, KV, n, hdv) of tokens 0 ... n - 1 -> (B, H, n, hdv).
 /// `documents` int32 (B, n), or undefined. `sinks` (H), or undefined: one more score of each query,
-/// without a value. Under ATen's autograd, in the type of q.
+/// without a value. Uses ATen's autograd, in the dtype of q.
 Tensor masked_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Sight& sight,
                         const Tensor& documents = {}, const Tensor& sinks = {});
 
-/// A rule, and the mask that says the same.
+/// A rule and its equivalent mask.
 struct Ruled {
   std::string name;
   RulePtr rule;
@@ -56,7 +56,7 @@ struct Shape {
 /// q, k and v as layers have them: views of (B, n, heads, width).
 Tensors inputs(const Shape& shape);
 
-/// As a layer has them, with values that count.
+/// Sinks as in a layer, with values that affect the result.
 std::shared_ptr<nn::Parameter> make_sinks(int64_t heads, at::ScalarType type = at::kDouble);
 
 }  // namespace titan::attention_test

@@ -1,5 +1,6 @@
-// Windows, chunks and sinks against a softmax over masked scores, composed of ATen's operations
-// under its autograd: whole rows, documents, generation. Blocks of keys: attention_blocks_test.cpp.
+// Windows, chunks and sinks, compared with a softmax over masked scores composed of ATen's
+// operations under its autograd: whole rows, documents, generation. For blocks of keys see
+// attention_blocks_test.cpp.
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -76,7 +77,7 @@ TEST(AttentionRules, MultiplyScoresByTheirOwnScale) {
   }
 }
 
-/// Windows end within documents and chunks count from a document's first token.
+/// Windows end at document boundaries, and chunks count from a document's first token.
 TEST(AttentionRules, StayWithinDocuments) {
   Tensor documents = at::zeros({3, 20}, at::kInt);
   for (const int64_t start : {7, 8, 15}) documents[1].narrow(0, start, 20 - start).add_(1);
@@ -143,7 +144,7 @@ TEST(AttentionSinks, JoinTheSoftmaxOfEachDocument) {
   expect_sinks(window(6).rule, window(6).sight, documents);
 }
 
-/// Layers hold them in the type of the computation; sums are wider.
+/// Layers hold sinks in the compute dtype; sums use a wider one.
 TEST(AttentionSinks, AreAddedInFp32ToNarrowScores) {
   const auto sinks = make_sinks(4, at::kBFloat16);
   const Tensors x = ops::testing::leaves(inputs({}), at::kBFloat16);

@@ -1,5 +1,5 @@
-// Attention and rotary positions against formulas in double, and the parts of tensor-parallel ranks
-// against the whole.
+// Attention and rotary positions against formulas in double, and the shards of tensor-parallel
+// ranks against the whole.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -36,7 +36,7 @@ using titan::testing::shard_linears;
 using titan::testing::weight_of;
 
 constexpr double kTolerance = 2e-5;
-constexpr double kQkEps = 0.3;  // large, so that a place without it shows
+constexpr double kQkEps = 0.3;  // large, so that a missing epsilon shows
 
 AttentionOptions attention_options(int64_t num_kv_heads) {
   return {.dim = 32,
@@ -51,7 +51,7 @@ std::shared_ptr<Rope> make_rope() {
   return std::make_shared<Rope>(8, RopeOptions{.theta = 100});
 }
 
-/// (B, S, n, hd): components j and j + hd/2 turn together by position · theta^(-2j / hd).
+/// (B, S, n, hd): components j and j + hd/2 rotate together by position · theta^(-2j / hd).
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& positions, double theta) {
   const int64_t half = x.size(-1) / 2;
   const at::Tensor frequencies =
@@ -68,8 +68,8 @@ at::Tensor attention_in_double(Module& m, const at::Tensor& input, const at::Ten
   const auto project = [&](const char* name) {
     return at::linear(x, weight_of(m, name).to(at::kDouble)).view({rows, seq_len, -1, 8});
   };
-  // where there are norms: each head, or all that a weight is for, by the root mean square of its
-  // elements, times the weight
+  // QK norms, if any, divide each head, or all heads of a projection, by the root mean square of
+  // its elements, and multiply by the weight
   const auto normalised = [&](const at::Tensor& heads, const char* name) {
     const at::Tensor weight = weight_of(m, name);
     if (!weight.defined()) return heads;
@@ -119,7 +119,7 @@ AttentionOptions with_qk_norms(AttentionOptions options) {
   return options;
 }
 
-/// Weights of norms start at one: others show which element is multiplied by which.
+/// Norm weights start at one. Other values show which weight multiplies which element.
 void spread_qk_norms(Module& m) {
   at::NoGradGuard no_grad;
   weight_of(m, "q_norm").copy_(at::arange(1, 9) / 8.0);

@@ -1,5 +1,5 @@
-// Losses in the output head that are no sums over tokens, and those beside a reference, against
-// autograd over whole logits.
+// Losses in the output head that are not sums over tokens, and distillation losses with a
+// reference. Compared with autograd over whole logits.
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,8 +25,8 @@ using at::Tensor;
 
 constexpr int64_t kDim = 24, kVocab = 66000, kRows = 2, kSeqLen = 70;  // 140 tokens: two chunks
 
-/// Of likelihoods 0 without a target; of no row alone: Σ over neighbours of the product of their
-/// sums.
+/// A loss over several rows: Σ over neighbouring rows of the product of their sums. Likelihoods are
+/// 0 for tokens without a target.
 Tensor of_neighbours(const Tensor& log_likelihoods) {
   const Tensor sums = log_likelihoods.sum(1) / 100;
   return (sums * sums.roll({1})).sum() + sums.sum();
@@ -49,7 +49,7 @@ class Neighbours final : public SequenceLoss {
   Tensor seen;
 };
 
-/// Σ over words of (logits - reference)², for tokens with a target.
+/// Σ over the vocabulary of (logits - reference)², for tokens with a target.
 class Distance final : public DistillationLoss {
  public:
   RowsLoss of_rows_beside(const Tensor& logits, const Tensor& reference,

@@ -1,6 +1,6 @@
-// Initial values: the generator against its authors' vectors, the inverse error function against
-// ATen's, the values against what the header documents, their distribution, and their independence
-// of slices and threads.
+// Initial values: the generator against its authors' test vectors, the inverse error function
+// against ATen's, values against the header's documentation, their distribution, and their
+// independence of slices and threads.
 #include <titan/nn/init.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST(Philox, GivesTheVectorsOfItsAuthors) {
 TEST(InverseErf, AgreesWithAtenInDoubleUpToTheLastDrawableNumber) {
   std::vector<double> points;
   for (int i = 0; i < 200000; ++i) points.push_back((2.0 * i + 1) / 200000 - 1);
-  for (int k = 1; k <= 32; ++k)  // one minus what a 32-bit word can reach
+  for (int k = 1; k <= 32; ++k)  // one minus the largest value of a 32-bit word
     for (double fraction : {1.0, 1.25, 1.5, 1.75})
       if (fraction * std::exp2(-k) >= 0x1p-32)
         points.push_back(1 - fraction * std::exp2(-k)), points.push_back(-points.back());
@@ -128,7 +128,7 @@ TEST(Fill, DrawsTheNormalDistribution) {
 }
 
 TEST(Fill, TruncatesAtTheBounds) {
-  // the head's rule, and bounds that cut half of the values away on one side
+  // the output head's rule, and bounds that cut off half of the values on one side
   for (const auto& [lower, upper] :
        {std::pair{-3.0, 3.0}, std::pair{0.0, 1.5}, std::pair{-0.5, 2.5}}) {
     const double std = 0.0625, mass = normal_cdf(upper) - normal_cdf(lower);

@@ -1,4 +1,4 @@
-// Two who want to compute in place of one layer: they chain, or the second is refused by name.
+// Two plugins that want to compute one layer: they chain, or the second is refused by name.
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,7 +27,7 @@ using titan::testing::error_of;
 using titan::testing::holds;
 using titan::testing::materialize;
 
-/// What the layer computes, times a factor; without `inner` it computes itself.
+/// The layer's result times a factor. Without `inner` this kernel computes the layer itself.
 class ScaledLinear final : public LinearKernel {
  public:
   explicit ScaledLinear(double factor, std::unique_ptr<LinearKernel> inner = nullptr)
@@ -77,11 +77,10 @@ class ProductGate final : public SwigluKernel {
   at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) override { return gate * up; }
 };
 
-/// The layer's formula by ATen.
+/// The layer's formula, composed of ATen operations.
 class WholeFeedForward final : public FeedForwardKernel {
  public:
-  at::Tensor feed_forward(const at::Tensor& x, const FeedForwardWeights& w,
-                          const Batch&) override {
+  at::Tensor feed_forward(const at::Tensor& x, const FeedForwardWeights& w, const Batch&) override {
     return at::linear(at::silu(at::linear(x, w.w1.value())) * at::linear(x, w.w3.value()),
                       w.w2.value());
   }
@@ -115,7 +114,7 @@ FeedForward small_feed_forward_layer() {
                       .output_init = Init::normal(0, 0.5)});
 }
 
-/// The layer takes a kernel of "one" and refuses that of "two".
+/// The layer accepts a kernel of "one" and refuses that of "two".
 template <class Kernel, class L>
 void expect_second_is_refused(L& layer, const std::string& place) {
   layer.set_kernel("one", std::make_unique<Kernel>());
@@ -194,11 +193,11 @@ TEST(KernelSeam, OfAFeedForwardIsOfItsGateOrOfTheWhole) {
 
   gated.set_swiglu_kernel("bilinear", std::make_unique<ProductGate>());
   const FeedForwardWeights w = gated.weights();
-  EXPECT_LT(titan::testing::max_difference(
-                gated(x, Batch()), at::linear(at::linear(x, w.w1.value()) *
-                                                  at::linear(x, w.w3.value()),
-                                              w.w2.value())),
-            1e-5);
+  EXPECT_LT(
+      titan::testing::max_difference(
+          gated(x, Batch()),
+          at::linear(at::linear(x, w.w1.value()) * at::linear(x, w.w3.value()), w.w2.value())),
+      1e-5);
   EXPECT_EQ(gated.computed_by(), "bilinear in its gate");
 }
 
@@ -220,9 +219,9 @@ TEST(KernelSeam, OfAWholeLayerLeavesNobodyBehindInItsParts) {
   EXPECT_TRUE(holds(error_of(adapt).what(),
                     "adapter would wrap 'ffn.w1', which does not run: fused computes it "
                     "together with the layer that holds it"));
-  EXPECT_TRUE(holds(
-      error_of([&] { w1->set_kernel("narrow", std::make_unique<PlainLinear>()); }).what(),
-      "'ffn.w1' is computed by fused already, and narrow would replace that"));
+  EXPECT_TRUE(
+      holds(error_of([&] { w1->set_kernel("narrow", std::make_unique<PlainLinear>()); }).what(),
+            "'ffn.w1' is computed by fused already, and narrow would replace that"));
   EXPECT_TRUE(holds(
       error_of([&] { layer.set_swiglu_kernel("gate", std::make_unique<ProductGate>()); }).what(),
       "the gate of 'ffn' is computed by fused already"));
@@ -250,7 +249,7 @@ TEST(KernelSeam, OfTheRotationServesAllThatShareIt) {
                       rope);
   materialize(attention);
   const at::Tensor x = at::randn({1, 5, 32});
-  const Batch at_zero{.positions = at::zeros({1, 5}, at::kLong)};  // angles of 0 turn nothing
+  const Batch at_zero{.positions = at::zeros({1, 5}, at::kLong)};  // angles of 0 rotate nothing
   const at::Tensor unturned = attention(x, at_zero).clone();
   ASSERT_FALSE(titan::testing::same_bits(attention(x, Batch()), unturned));
   attention.rope()->set_kernel("unturned", std::make_unique<NoRotation>());

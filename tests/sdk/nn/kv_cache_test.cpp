@@ -54,7 +54,7 @@ void expect_same_as_whole(const std::shared_ptr<const AttentionRule>& rule, int6
   const auto expect = [](const Tensor& got, const Tensor& wanted) {
     EXPECT_TRUE(at::allclose(got, wanted, 1e-5, 1e-6)) << (got - wanted).abs().max();
   };
-  // a token of padding behind them
+  // a token of padding after them
   const Tensor first = step({{.slot = 2, .start = 0, .first = 0, .count = 3},
                              {.slot = 0, .start = 0, .first = 3, .count = 4}},
                             joined(joined(a.at(0, 3), b.at(0, 4)), random_qkv(1, num_kv_heads)));
@@ -99,7 +99,7 @@ TEST(KvCache, RefusesTokensThatDoNotFit) {
   cache.begin({{.slot = 1, .start = 3, .first = 0, .count = 1}});
 }
 
-/// Of a kernel that is not the layer's own.
+/// With a kernel that a plugin provides.
 class Nothing final : public AttentionKernel {
  public:
   Tensor attend(const Tensor& q, const Tensor&, const Tensor&, const Batch&) override { return q; }
@@ -120,7 +120,7 @@ TEST(KvCache, IsRefusedWhereAnotherComputesAttention) {
   }
 }
 
-/// On a CPU bf16 is attended to in fp32 and rounded once.
+/// On a CPU, bf16 attention computes in fp32 and rounds once.
 TEST(KvCache, RoundsNarrowTypesOnce) {
   Qkv x = random_qkv(40, 2);
   for (Tensor* part : {&x.q, &x.k, &x.v}) *part = part->to(at::kBFloat16);
@@ -139,7 +139,7 @@ TEST(KvCache, RoundsNarrowTypesOnce) {
       attend(x.q.to(at::kDouble), x.k.to(at::kDouble), x.v.to(at::kDouble), Tensor(), rule)
           .narrow(2, 39, 1);
   const Tensor rounded = exact.to(at::kBFloat16);
-  // a value between two neighbours may go to either
+  // a value halfway between two neighbours may round to either
   EXPECT_LE(last.ne(rounded).sum().item<int64_t>(), 1);
 }
 

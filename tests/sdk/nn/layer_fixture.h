@@ -1,5 +1,5 @@
-// What the tests of single layers share: memory for a layer, its weights by name, its cut over
-// tensor-parallel ranks.
+// Shared helpers of the tests of single layers: memory for a layer, its weights by name, its shards
+// for tensor-parallel ranks.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ using nn::Module;
 using nn::Parameter;
 using nn::WeightLayout;
 
-/// Names the layer "m" and gives it what it starts with, in fp32.
+/// Names the layer "m" and gives it its initial values, in fp32.
 void materialize(Module& module);
 
 /// Undefined when there is none of this name below "m".
@@ -24,7 +24,7 @@ at::Tensor weight_of(Module& module, const std::string& name);
 
 double max_difference(const at::Tensor& a, const at::Tensor& b);
 
-/// Cuts every Linear below as tensor parallelism of `size` ranks does, by its layout.
+/// Shards every Linear below, by its layout, as tensor parallelism of `size` ranks does.
 void shard_linears(Module& module, int rank, int size);
 
 }  // namespace titan::testing

@@ -78,7 +78,7 @@ TEST(Linear, ComputesThroughTheKernelItWasGiven) {
 
 TEST(RmsNorm, EqualsTheFormulaInDouble) {
   at::NoGradGuard no_grad;
-  RmsNorm norm(24, 1e-2);  // an epsilon that shows
+  RmsNorm norm(24, 1e-2);  // an epsilon large enough to show
   materialize(norm);
   norm.weight().value().copy_(at::randn({24}, at::detail::createCPUGenerator(6)));
   const at::Tensor x = at::randn({2, 3, 24}, at::detail::createCPUGenerator(7)) * 0.1;

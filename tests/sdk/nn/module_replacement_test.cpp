@@ -1,5 +1,5 @@
-// One module in the place of another: calls, visits, wrappers and names go on; what would be lost
-// is refused by name.
+// Replacing one module by another: calls, visits, wrappers and names continue to work; a
+// replacement that would lose something is refused by name.
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,7 +33,7 @@ class Factor final : public Module {
   }
 };
 
-/// gain · linear(factor(x)), with typed references to its children as models have them.
+/// gain · linear(factor(x)), with typed references to its children, as models have.
 class FactorBlock final : public Module {
  public:
   FactorBlock()
@@ -55,7 +55,7 @@ class FactorBlock final : public Module {
   Parameter& gain_;
 };
 
-/// In the place of a Factor: the negative of what it gave.
+/// Replaces a Factor: returns the negative of its result.
 class NegativeFactor final : public Module {
  public:
   explicit NegativeFactor(Module& replaced, const std::string& name = "weight")
@@ -68,7 +68,7 @@ class NegativeFactor final : public Module {
   Parameter& weight_;
 };
 
-/// In the place of a FactorBlock: one multiplication, and the linear layer as it was.
+/// Replaces a FactorBlock: one multiplication, and the original linear layer.
 class FusedFactorBlock final : public Module {
  public:
   explicit FusedFactorBlock(Module& replaced)
@@ -139,8 +139,7 @@ struct FactorPart {
 TEST(ModuleReplacement, RunsInThePlaceThatTheParentKnows) {
   FactorPart model;
   const Words names = model.parameter_names();
-  model.part.replace("layers.0.factor",
-                     std::make_unique<NegativeFactor>(model.block().factor()));
+  model.part.replace("layers.0.factor", std::make_unique<NegativeFactor>(model.block().factor()));
   EXPECT_EQ(model.parameter_names(), names);
   model.part.refresh();
   EXPECT_EQ(model.parameter_names(), names) << "named again";
@@ -176,7 +175,7 @@ TEST(ModuleReplacement, KeepsWhatGoesAroundInItsOrder) {
   auto replacement = std::make_unique<NegativeFactor>(model.block().factor());
   replacement->wrap(saying(events, "own"));
   model.part.replace("layers.0.factor", std::move(replacement));
-  model.block().factor().wrap(saying(events, "last"));  // by the reference of before
+  model.block().factor().wrap(saying(events, "last"));  // through the old reference
   model.part.materialize(c10::kCPU, at::kFloat, 1);
   model.run();
   EXPECT_EQ(events, (Words{"layer", "last", "first", "own"}));
@@ -190,15 +189,14 @@ TEST(ModuleReplacement, MayBeMadeDuringAVisit) {
     if (dynamic_cast<FactorBlock*>(&module))
       model.part.replace(path, std::make_unique<FusedFactorBlock>(module));
   });
-  EXPECT_EQ(seen, Words{"layers.0"}) << "the modules of what is gone are not visited";
+  EXPECT_EQ(seen, Words{"layers.0"}) << "modules that were replaced are not visited";
   EXPECT_EQ(model.paths(), (Words{"layers.0", "layers.0.linear"}));
 }
 
 TEST(ModuleReplacement, CanBeReplacedItself) {
   FactorPart model;
   for (int i = 0; i < 2; ++i)
-    model.part.replace("layers.0.factor",
-                       std::make_unique<NegativeFactor>(model.block().factor()));
+    model.part.replace("layers.0.factor", std::make_unique<NegativeFactor>(model.block().factor()));
   model.part.materialize(c10::kCPU, at::kFloat, 1);
   EXPECT_EQ(model.run(), -2 * 3 * 5);
 }
@@ -213,9 +211,9 @@ TEST(ModuleReplacement, IsRefusedWhereParametersWouldChange) {
   EXPECT_TRUE(holds(refusal("layers.0.factor", std::make_unique<NoParameters>()),
                     "the replacement of 'layers.0.factor' does not have its parameter "
                     "'layers.0.factor.weight'"));
-  EXPECT_TRUE(holds(refusal("layers.0.factor",
-                            std::make_unique<NegativeFactor>(model.block().factor(), "scale")),
-                    "names the parameter 'layers.0.factor.weight' 'scale'"));
+  EXPECT_TRUE(holds(
+      refusal("layers.0.factor", std::make_unique<NegativeFactor>(model.block().factor(), "scale")),
+      "names the parameter 'layers.0.factor.weight' 'scale'"));
   auto with_more = std::make_unique<NegativeFactor>(model.block().factor());
   with_more->attach("more", std::make_unique<Factor>(1));
   EXPECT_TRUE(holds(refusal("layers.0.factor", std::move(with_more)),
@@ -229,12 +227,12 @@ TEST(ModuleReplacement, MayBringWeightsOfItsOwnToAConverter) {
   Words events;
   model.block().factor().wrap(saying(events, "around"));
   model.part.substitute("layers.0.factor", std::make_unique<Factor>(7));
-  EXPECT_EQ(model.part.num_parameters(), 1 + 9 + 1) << "counted anew";
+  EXPECT_EQ(model.part.num_parameters(), 1 + 9 + 1) << "counted again";
   EXPECT_EQ(model.parameter_names(),
             (Words{"layers.0.gain", "layers.0.factor.weight", "layers.0.linear.weight"}));
   model.part.materialize(c10::kCPU, at::kFloat, 1);
   EXPECT_EQ(model.run(), 7 * 3 * 5);
-  EXPECT_EQ(events, Words{"around"}) << "what goes around it stays";
+  EXPECT_EQ(events, Words{"around"}) << "wrappers stay";
 }
 
 TEST(ModuleReplacement, ThatBringsWeightsIsRefusedWhereSomebodyComputes) {
@@ -254,7 +252,7 @@ TEST(ModuleReplacement, ThatBringsWeightsIsRefusedWhereSomebodyComputes) {
 }
 
 TEST(ModuleReplacement, IsRefusedWhereSomebodyComputesOrGoesAround) {
-  /// Takes the parameters over and none of the modules.
+  /// Adopts the parameters but none of the child modules.
   class Alone final : public Module {
    public:
     explicit Alone(Module& replaced) {
@@ -274,8 +272,9 @@ TEST(ModuleReplacement, IsRefusedWhereSomebodyComputesOrGoesAround) {
   computed.block().linear().wrap_kernel("tripled", [](std::unique_ptr<LinearKernel> inner) {
     return std::make_unique<TripledLinear>(std::move(inner));
   });
-  EXPECT_TRUE(holds(refusal(computed), "'layers.0' cannot be replaced: 'layers.0.linear' is "
-                                       "computed by tripled around it, which would be lost"));
+  EXPECT_TRUE(holds(refusal(computed),
+                    "'layers.0' cannot be replaced: 'layers.0.linear' is "
+                    "computed by tripled around it, which would be lost"));
   Words events;
   wrapped.block().factor().wrap(saying(events, "around"));
   EXPECT_TRUE(holds(refusal(wrapped), "a wrapper runs around 'layers.0.factor'"));
@@ -302,8 +301,9 @@ TEST(ModuleReplacement, LetsNobodyComputeInWhatIsGone) {
   const Error error = error_of([&] {
     linear.wrap_kernel("adapter", [](std::unique_ptr<LinearKernel> inner) { return inner; });
   });
-  EXPECT_TRUE(holds(error.what(), "adapter would compute in 'layers.0.linear', which another "
-                                  "module has replaced"));
+  EXPECT_TRUE(holds(error.what(),
+                    "adapter would compute in 'layers.0.linear', which another "
+                    "module has replaced"));
 }
 
 }  // namespace

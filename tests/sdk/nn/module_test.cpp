@@ -1,4 +1,5 @@
-// Modules: wrappers, names, visiting; and model parts: naming once, tied parameters once.
+// Modules: wrappers, names, visits. Model parts: names are set once, tied parameters are counted
+// once.
 #include <titan/nn/module.h>
 
 #include <string>
@@ -19,7 +20,7 @@ using titan::testing::error_of;
 using titan::testing::holds;
 using Names = std::vector<std::string>;
 
-/// x -> x · weight, and remembers that it ran.
+/// x -> x · weight; remembers that it ran.
 class Scale final : public Module {
  public:
   explicit Scale(Names* events = nullptr) : events_(events) {

@@ -1,4 +1,5 @@
-// What an expert that is full leaves undone, against a loop over tokens under ATen's autograd.
+// Dropped tokens of experts with limited capacity, against a loop over tokens under ATen's
+// autograd.
 #include <vector>
 
 #include <gtest/gtest.h>

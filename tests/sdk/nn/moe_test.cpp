@@ -1,6 +1,6 @@
-// A mixture of experts against one that runs every expert for every token under ATen's autograd;
-// choices, ties, balance, and what is kept where a layer runs again. Models of it are judged by
-// transformers (tests/referee/mixture_referee.py).
+// A mixture of experts against one that runs every expert for every token under ATen's autograd:
+// choices, ties, balance, and the results that recomputation keeps.
+// tests/referee/mixture_referee.py compares models with transformers.
 #include <titan/nn/moe.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ Tensor value_of(Module& module, const std::string& name) {
   return found;
 }
 
-/// Every expert for every token, by ATen alone.
+/// Every expert for every token, with ATen operations only.
 Tensor dense(MixtureOfExperts& moe, const MoeOptions& o, const Tensor& x) {
   const Tensor logits = x.matmul(value_of(moe, "router.gate.weight").t());
   const Tensor scores =
@@ -154,7 +154,7 @@ TEST(MixtureOfExperts, RunsInSixteenBitsNearFullPrecision) {
 }
 
 Routing route(const RouterOptions& options, const Tensor& logits) {
-  RouterOptions own = options;  // the gate is the identity
+  RouterOptions own = options;  // with a gate that is the identity
   own.dim = own.num_experts = logits.size(-1);
   own.init = Init::constant(0);
   Router router(own, nullptr);
@@ -175,7 +175,7 @@ TEST(Router, WeighsByScoresThatItChoosesBy) {
   EXPECT_TRUE(at::equal(r.counts, at::tensor({1, 1, 0, 0}, at::kLong)));
 }
 
-/// The figures of the reference: a bias of -0.5 on the second of these scores.
+/// The reference's example: a bias of -0.5 on the second of these scores.
 TEST(Router, ChoosesByBiasAndWeighsWithoutIt) {
   const auto bias =
       std::make_shared<Parameter>(std::vector<int64_t>{4}, Init::constant(0), at::kFloat);
@@ -222,7 +222,8 @@ TEST(Router, RefusesMoreExpertsThanThereAre) {
   EXPECT_TRUE(holds(error.what(), "a token cannot go to 5 of 4 experts"));
 }
 
-/// Moves the bias of a mixture by `counts` of each rank, whose tokens go where the gate is told.
+/// The bias of a mixture after one update with the `counts` of each rank. The inputs choose each
+/// token's expert.
 Tensor moved_bias(const std::vector<int64_t>& counts, double rate, const dist::Mesh& mesh) {
   const int64_t n = static_cast<int64_t>(counts.size());
   MixtureOfExperts moe(small([&](MoeOptions& o) {
@@ -242,7 +243,7 @@ Tensor moved_bias(const std::vector<int64_t>& counts, double rate, const dist::M
   {
     const at::NoGradGuard no_grad;
     for (int64_t i = 0; i < n; ++i) router.gate().weight().value()[i][i] = 10.0;
-    moe(at::ones_like(x), Batch());  // validation is not counted
+    moe(at::ones_like(x), Batch());  // validation does not count
   }
   moe(x, Batch());
   router.commit(Step());
@@ -258,7 +259,7 @@ TEST(Router, MovesTheBiasTowardsEvenLoad) {
   };
   expect({10, 0, 5, 1}, {-1, 1, -1, 1});
   expect({4, 4, 5, 3}, {0, 0, -1, 1});
-  expect({9, 1, 1, 1}, {-1.5, 0.5, 0.5, 0.5});  // the mean is taken off
+  expect({9, 1, 1, 1}, {-1.5, 0.5, 0.5, 0.5});  // the mean is subtracted
 }
 
 TEST(Router, MovesTheBiasByTheTokensOfAllRanks) {
@@ -306,7 +307,7 @@ TEST(Router, RefusesTheLossWhereSequencesAreCut) {
     });
 }
 
-/// Notes which results are asked for.
+/// Keeps the first routing, and returns it at every later call.
 struct Notes final : RecomputeScope {
   std::vector<Tensor> run(const Operation& operation, const Compute& compute) override {
     if (operation.kind != Operation::Kind::routing) return compute();
@@ -325,7 +326,7 @@ TEST(Router, ChoosesAsBeforeWhereItRunsAgain) {
   Notes notes;
   const RecomputeScope::Entry entry(&notes);
   const Tensor first = router.route(x, Batch()).experts;
-  const Tensor other = router.route(-x, Batch()).experts;  // would choose otherwise
+  const Tensor other = router.route(-x, Batch()).experts;  // -x itself chooses others
   EXPECT_TRUE(at::equal(first, other));
 }
 

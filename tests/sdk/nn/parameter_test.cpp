@@ -1,5 +1,5 @@
-// Parameters: slices of the global tensor, their initial values, gradient functions, values apart
-// from shards.
+// Parameters: slices of the global tensor, their initial values, gradient functions, and values
+// separate from shards.
 #include <titan/nn/parameter.h>
 
 #include <string>
@@ -130,7 +130,7 @@ TEST(Parameter, RunsGradientFunctionsInOrderOnceTheGradientIsComplete) {
   EXPECT_FALSE(p.grad().defined());
 }
 
-/// As a backward would: hooks of the value first, then the sum, then the gradient functions.
+/// In the order of a backward: hooks of the value, then the sum, then the gradient functions.
 TEST(Parameter, AddsAGradientThroughTheHooksOfItsValue) {
   Parameter p({2}, Init::constant(1));
   p.set_name("w");
@@ -154,7 +154,7 @@ TEST(Parameter, KeepsItsShardWhenTheValueIsSeparated) {
   p.on_gradient([&](Parameter& q) {
     ++calls;
     q.shard().mutable_grad() =
-        q.value().grad().narrow(0, 3, 3).clone();  // what a data-parallel transform does
+        q.value().grad().narrow(0, 3, 3).clone();  // like a data-parallel transform
     q.value().mutable_grad() = at::Tensor();
   });
   p.separate_value(at::ones({6}).set_requires_grad(true));

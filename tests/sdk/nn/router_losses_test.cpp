@@ -1,4 +1,5 @@
-// The loss of large logits of a router, against its formula by at::logsumexp under ATen's autograd.
+// The router's z-loss for large logits, against its formula with at::logsumexp under ATen's
+// autograd.
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -37,10 +38,10 @@ std::unique_ptr<Router> router_with_z_loss(double coefficient, at::ScalarType ty
 
 struct ZLoss {
   double sum = 0;
-  std::vector<at::Tensor> gradients;  // of the token, the gate and its bias
+  std::vector<at::Tensor> gradients;  // with respect to the token, the gate and its bias
 };
 
-/// As the router has it: beside a main loss of which nothing comes back.
+/// Through the router, next to a main loss without gradients.
 ZLoss by_router(Router& router, const at::Tensor& x, const Batch& labelled) {
   Batch batch = labelled;
   batch.auxiliary_losses = std::make_shared<AuxiliaryLosses>(kGradientFactor);
@@ -90,7 +91,7 @@ TEST(RouterZLoss, IsTheSquareOfLogsumexpOfTheTokensThatCount) {
   EXPECT_NEAR(sum / expected.sum, 1, 1e-14);
 }
 
-/// Logits beyond what exp can bear in fp32.
+/// Logits too large for exp in fp32.
 TEST(RouterZLoss, BearsLargeLogits) {
   const auto router = router_with_z_loss(1, at::kFloat);
   const at::Tensor x = (some_tokens().detach() * 1000).to(at::kFloat).requires_grad_();

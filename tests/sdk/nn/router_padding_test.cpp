@@ -1,5 +1,5 @@
-// Padding is no load: rows that are filled up give the losses and move the bias as their tokens
-// alone do.
+// Padding is not counted as load: padded rows give the same losses and bias updates as their tokens
+// alone.
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -89,11 +89,11 @@ TEST(RouterPadding, IsNoPartOfTheLoad) {
   EXPECT_TRUE(at::allclose(found.gate_gradient, expected.gate_gradient, 1e-12, 1e-15));
   EXPECT_TRUE(at::equal(found.bias, expected.bias)) << found.bias << expected.bias;
   const Balanced counted = balanced_by({{x, Batch()}});
-  EXPECT_GT(std::abs(counted.loss / expected.loss - 1), 1e-3) << "padding would be seen";
-  EXPECT_FALSE(at::equal(counted.bias, expected.bias)) << "padding would be seen";
+  EXPECT_GT(std::abs(counted.loss / expected.loss - 1), 1e-3) << "padding would show";
+  EXPECT_FALSE(at::equal(counted.bias, expected.bias)) << "padding would show";
 }
 
-/// Ranks of tensor parallelism that hold parts of each row count the tokens of their part.
+/// Ranks of tensor parallelism that hold parts of each row count only the tokens of their part.
 TEST(RouterPadding, IsFoundInPartsOfRows) {
   const at::Tensor x = tokens_of_rows().narrow(1, 0, 8);
   Batch whole = padded_batch();
@@ -112,7 +112,7 @@ TEST(RouterPadding, IsFoundInPartsOfRows) {
     EXPECT_TRUE(
         at::equal(moved(mesh, x.narrow(1, 4 * batch.places.part.number, 4), batch), expected));
   });
-  EXPECT_FALSE(at::equal(moved(dist::Mesh(), x, Batch()), expected)) << "padding would be seen";
+  EXPECT_FALSE(at::equal(moved(dist::Mesh(), x, Batch()), expected)) << "padding would show";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// States of modules: saved and exchanged like weights, but not trained, and touched by nobody else.
+// States of modules: saved and exchanged like weights, but neither trained nor changed by plugins.
 #include <memory>
 #include <string>
 #include <utility>
@@ -79,7 +79,7 @@ TEST(ModuleState, IsNoParameterOfTheModel) {
 TEST(ModuleState, IsNeitherCutNorLeftToAnybody) {
   Biased layer;
   layer.set_names("layer");
-  layer.leave_to("a plugin");  // the weight alone
+  layer.leave_to("a plugin");  // only the weight
   EXPECT_EQ(layer.weight().owner(), "a plugin");
   const Error cut = error_of([&] { layer.bias().shard_over(0, fake_group(0, 2)); });
   EXPECT_EQ(cut.kind(), ErrorKind::plugin);
@@ -97,7 +97,7 @@ TEST(ModuleState, IsStoredInItsOwnTypeWhateverWeightsBecome) {
     EXPECT_EQ(entry.dtype, entry.name == "layer.bias" ? "F32" : "BF16") << entry.name;
 }
 
-/// Names the weight, and the state where it is told to.
+/// Has a name rule for the weight, and for the state if `names_state`.
 struct NamedBiased final : Model, HfExchange {
   explicit NamedBiased(bool names_state) : names_state(names_state) {}
   std::vector<Layer> build() const override { return {}; }

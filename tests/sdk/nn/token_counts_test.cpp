@@ -1,4 +1,5 @@
-// Counts of tokens: each token of training once, summed over the ranks that see other tokens.
+// Counts of tokens: each training token counts once, summed over the ranks that see different
+// tokens.
 #include <gtest/gtest.h>
 
 #include <ATen/core/grad_mode.h>
@@ -33,14 +34,14 @@ TEST(TokenCounts, AreSummedOverAllRanksThatSeeOtherTokens) {
   });
 }
 
-/// Runs a layer again.
+/// A scope in which a layer is recomputed.
 struct RunsAgain final : RecomputeScope {
   std::vector<at::Tensor> run(const Operation&, const Compute& compute) override {
     return compute();
   }
   bool runs_again() const override { return true; }
 };
-/// One that is inside of another, and runs for the first time in it.
+/// A nested scope in which a layer runs for the first time.
 struct RunsWithin final : RecomputeScope {
   std::vector<at::Tensor> run(const Operation&, const Compute& compute) override {
     return compute();

@@ -1,4 +1,4 @@
-// Numbers of tokens within the global batch of a step, and even load of experts by them.
+// Token positions within the global batch of a step, and forced even load of experts by position.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace titan::nn {
 namespace {
 
-/// Rows 5 and 6 of a global batch of rows of 8.
+/// Rows 5 and 6 of a global batch with rows of 8 tokens.
 Batch two_rows() {
   Batch batch;
   batch.tokens = at::zeros({2, 8}, at::kLong);

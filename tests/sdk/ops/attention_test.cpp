@@ -31,8 +31,9 @@ Function composed(const AttentionOptions& options = {}) {
   };
 }
 
-/// ATen's kernel takes an exponential of some 20 ulp, and derives the scores' gradient from a
-/// difference of two sums, which leaves roundings of the summands also where it is exactly 0.
+/// ATen's kernel uses an exponential with an error of about 20 ulp. It derives the scores' gradient
+/// from a difference of two sums, which leaves rounding errors of the summands even where the
+/// gradient is exactly 0.
 constexpr Slack kFlash{.factor = 4, .roundings = 4, .absolute = 2e-6};
 
 Tensors inputs(int64_t batch, int64_t heads, int64_t kv, int64_t queries, int64_t keys,
@@ -51,7 +52,7 @@ TEST(Attention, IsAsExactAsTheComposition) {
   expect_as_exact_as(composed(all), fused(all), inputs(2, 3, 3, 50, 90, 20), at::kFloat, kFlash);
 }
 
-/// A token that is generated: its query sees keys that lie anywhere in a cache.
+/// Generating a token: its query sees keys at any positions of a cache.
 TEST(Attention, OfOneQueryIsAsExact) {
   const AttentionOptions all{.causal = false};
   for (const int64_t keys : {1, 3, 7, 63, 64, 65, 130, 300})
@@ -106,7 +107,7 @@ TEST(Attention, RepeatsItselfExactly) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i].equal(b[i]));
 }
 
-// Two blocks of keys, each attended alone, joined by their logsumexps: what ring attention does.
+// Two blocks of keys with separate attention, joined by their logsumexps, as in ring attention.
 TEST(Attention, BlocksOfKeysAddUpToTheWhole) {
   const Tensors in = inputs(2, 4, 2, 40, 60, 8);
   const AttentionOptions all{.causal = false};

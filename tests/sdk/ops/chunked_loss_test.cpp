@@ -1,4 +1,4 @@
-// The driver of chunked losses against the same sums written down plainly, to the bit.
+// The driver of chunked losses, bitwise equal to the same sums written without chunks.
 #include <titan/ops/chunked_loss.h>
 
 #include <ATen/TensorOperators.h>
@@ -24,7 +24,7 @@ Tensor half_squares(const Tensor& logits, const Tensor& labels, bool gradient) {
   return loss;
 }
 
-/// Loss, dx and dweight of all rows, chunk by chunk, each sum begun at zero.
+/// Loss, dx and dweight of all rows, chunk by chunk; each sum starts at zero.
 Tensors plainly(const Tensor& x, const Tensor& weight, const Tensor& labels, int64_t rows) {
   const at::NoGradGuard no_grad;
   const at::ScalarType wide = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -86,8 +86,8 @@ TEST(ChunkedLoss, AsksForGradientsWhereSomebodyWantsThem) {
 TEST(ChunkedLoss, CutsRowsByTheNumbersAlone) {
   EXPECT_EQ(chunk_rows(0, 1000, 1 << 20), 1);
   EXPECT_EQ(chunk_rows(4000, 1000, 4000 * 1000), 1000);
-  EXPECT_EQ(chunk_rows(4001, 1000, 4000 * 1000), 801);  // five, equal but for the last
-  EXPECT_EQ(chunk_rows(4000, 1 << 20, 1), 500);         // eight of at most 512
+  EXPECT_EQ(chunk_rows(4001, 1000, 4000 * 1000), 801);  // five chunks, equal except the last
+  EXPECT_EQ(chunk_rows(4000, 1 << 20, 1), 500);         // eight chunks of at most 512
 }
 
 TEST(ChunkedLoss, CannotBeDifferentiatedTwice) {

@@ -1,5 +1,5 @@
-// clamped_swiglu against ATen's composition under its autograd; not with clamp, whose gradient at
-// the limit differs between versions of LibTorch.
+// clamped_swiglu against ATen's composition under its autograd. The composition avoids clamp, whose
+// gradient at the limit differs between versions of LibTorch.
 #include <titan/ops/clamped_swiglu.h>
 
 #include <gtest/gtest.h>

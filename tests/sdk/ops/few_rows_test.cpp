@@ -1,5 +1,5 @@
-// Products of few rows against ATen's in double: all ends of rows and streams, both builds, and
-// where they are left to BLAS.
+// Matrix products with few rows against ATen's in double: remainders of rows and streams, both
+// builds, and the cases left to BLAS.
 #include <titan/ops/few_rows.h>
 
 #include <ATen/Parallel.h>
@@ -26,7 +26,7 @@ Tensor with_scope(const Tensor& x, const Tensor& weight) {
   return linear(x, weight);
 }
 
-/// Greatest distance from the product in double, of the size that sums of `weight`'s rows have.
+/// Largest error relative to the product in double, scaled by the size of sums of `weight`'s rows.
 double error(const Tensor& result, const Tensor& x, const Tensor& weight) {
   const Tensor exact = x.to(at::kDouble).matmul(weight.to(at::kDouble).t());
   const Tensor size = x.to(at::kDouble).abs().matmul(weight.to(at::kDouble).abs().t()) + 1e-30;
@@ -50,7 +50,7 @@ TEST(FewRows, AreTheProductWhereverRowsAndStreamsEnd) {
 TEST(FewRows, OfNarrowWeightsAreSummedInFp32) {
   const Tensor x = drawn({1, 4096}).to(at::kBFloat16), weight = drawn({8, 4096}).to(at::kBFloat16);
   const Tensor exact = x.to(at::kDouble).matmul(weight.to(at::kDouble).t());
-  // rounded once, at the end: half of the last of 8 bits
+  // rounded once at the end: half of the last of 8 bits
   EXPECT_LT(((with_scope(x, weight).to(at::kDouble) - exact) / exact).abs().max().item<double>(),
             1.0 / 256 + 1e-3);
 }
@@ -89,12 +89,12 @@ TEST(FewRows, AreThoseOfTheBuildForAnyCpuAsWell) {
   EXPECT_LT(error(found, x, narrow), 1e-6);
 }
 
-/// To the bit what ATen computes, which is what training has always computed.
+/// Bitwise ATen's result, which training has always used.
 TEST(FewRows, AreLeftToBlasWithoutAScopeOrWithManyRowsOrAGraph) {
   const Tensor weight = drawn({1024, 768});
   const Tensor few = drawn({3, 768}), many = drawn({FewRowsScope::kMost + 1, 768});
   const Tensor by_blas = few.mm(weight.t());
-  ASSERT_FALSE(at::equal(with_scope(few, weight), by_blas));  // else nothing is shown here
+  ASSERT_FALSE(at::equal(with_scope(few, weight), by_blas));  // else the test shows nothing
   EXPECT_TRUE(at::equal(linear(few, weight), by_blas));
   EXPECT_TRUE(at::equal(with_scope(many, weight), many.mm(weight.t())));
   const Tensor turned = drawn({768, 1024}).t();

@@ -1,5 +1,5 @@
-// The fused operations give the bits of the operations that they stand for, which are judged by
-// ATen's compositions in tests of their own; as well as by those directly.
+// The fused operations are bitwise equal to the operations that they replace. Other tests compare
+// those with ATen's compositions; this one also compares the fused operations directly.
 #include <titan/ops/fused.h>
 
 #include <ATen/TensorOperators.h>
@@ -84,7 +84,7 @@ TEST(AddRmsNorm, RefusesWhatDoesNotFit) {
 
 TEST(SwigluBackwardInPlace, GivesTheBitsOfSwigluAndItsGradients) {
   for (const at::ScalarType type : kTypes)
-    for (const int64_t rows : {0, 1, 3, 700}) {  // 700 · 13: blocks that do not come out even
+    for (const int64_t rows : {0, 1, 3, 700}) {  // 700 · 13: not a multiple of a block
       const Tensor gate = (random({rows, 13}) * 3).to(type).requires_grad_();
       const Tensor up = random({rows, 13}).to(type).requires_grad_();
       const Tensor dout = random({rows, 13}).to(type);
@@ -109,7 +109,7 @@ TEST(RopeInto, GivesTheBitsOfRopeInPlaceAndElsewhere) {
     const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
     const Tensor cos = random({32, kHead / 2}).to(wide), sin = random({32, kHead / 2}).to(wide);
     for (const Tensor& positions : {Tensor(), random_ids(32, {kBatch, kSeq})}) {
-      // heads side by side in rows, as one product of queries, keys and values has them
+      // heads next to each other in rows, as one projection of queries, keys and values stores them
       const Tensor all = random({kBatch, kSeq, kHeads + kKeyHeads + 1, kHead}).to(type);
       const Tensor q = all.narrow(2, 0, kHeads), k = all.narrow(2, kHeads, kKeyHeads);
       const auto [q_expected, k_expected] = rope(q, k, cos, sin, positions);

@@ -1,5 +1,5 @@
-// grouped_linear and the layer around it, against one ATen product per group and against ATen's own
-// grouped product.
+// grouped_linear and its layer, against one ATen product per group and against ATen's own grouped
+// product.
 #include <titan/ops/grouped_linear.h>
 
 #include <memory>
@@ -117,7 +117,7 @@ TEST(GroupedLinear, RefusesWhatDoesNotFit) {
             std::string::npos);
 }
 
-/// Twice what another kernel computes.
+/// Twice the result of another kernel.
 class Doubled final : public nn::GroupedLinearKernel {
  public:
   explicit Doubled(std::unique_ptr<nn::GroupedLinearKernel> inner) : inner_(std::move(inner)) {}

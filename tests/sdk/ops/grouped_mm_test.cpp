@@ -1,5 +1,4 @@
-// The products of groups as operations of the dispatcher: the CPU's tiles against products of
-// ATen's.
+// Grouped matrix products as dispatcher operations: the CPU's tiles against ATen's products.
 #include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -25,14 +24,14 @@ struct GroupedProducts {
   Tensor out, dx, dweight;
 };
 
-/// Of x (N, in), weight (G, out, in) and grad (N, out), as a layer of experts asks for them.
+/// The products of x (N, in), weight (G, out, in) and grad (N, out) that a layer of experts needs.
 GroupedProducts by_dispatcher(const Tensors& in, const Rows& rows) {
   return {call("titan::grouped_mm", in[0], in[1].transpose(1, 2), rows),
           call("titan::grouped_mm", in[2], in[1], rows),
           call("titan::grouped_mm_weight_grad", in[2], in[0], rows)};
 }
 
-/// In double.
+/// The same in double.
 GroupedProducts exact(const Tensors& in, const Rows& rows) {
   Tensors wide;
   for (const Tensor& x : in) wide.push_back(x.to(at::kDouble));
@@ -57,7 +56,7 @@ Tensors operands(const Rows& rows, int64_t in, int64_t out, at::ScalarType type)
           random({count, out}, type)};
 }
 
-/// Sizes that are no multiples of anything, more rows and columns than a tile has, empty groups.
+/// Odd sizes, more rows and columns than a tile, empty groups.
 const Rows kUneven = {0, 301, 1, 0, 17, 0};
 constexpr int64_t kWide = 531, kNarrow = 43;
 

@@ -19,7 +19,7 @@ std::vector<const Kernels*> builds() {
   return out;
 }
 
-/// Distance from the exact value in units of the last place of a float of its size.
+/// Error relative to the exact value, in units of the last place of a float of that size.
 double ulps(float value, double exact) {
   int exponent = 0;
   std::frexp(exact, &exponent);
@@ -36,7 +36,7 @@ std::vector<float> randoms(int64_t n, int seed) {
 
 constexpr float kCanary = 12345.0f;
 
-/// n floats that must not be written past.
+/// n floats, followed by a guard that detects writes past the end.
 struct Guarded {
   explicit Guarded(int64_t n, float fill = 0) : data(n + 16, kCanary), n(n) {
     std::fill_n(data.begin(), n, fill);

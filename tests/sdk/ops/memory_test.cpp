@@ -1,5 +1,5 @@
-// Peak memory of forward and backward of titan/ops: what the operations promise not to allocate,
-// and that the meta implementations, from which memory is estimated, hold as much as the real ones.
+// Peak memory of forward and backward of titan/ops: operations do not allocate more than promised,
+// and the meta implementations, which memory estimates use, hold as much as the real ones.
 #include <cstring>
 
 #include <ATen/ops/full.h>
@@ -21,7 +21,7 @@
 namespace titan::ops::testing::memory_test {
 namespace {
 
-/// Counts the bytes that live; takes the memory itself from `source`, or none.
+/// Counts live bytes. Takes the memory from `source`; allocates none when `source` is null.
 class CountingAllocator final : public c10::Allocator {
  public:
   CountingAllocator(c10::Allocator* source, c10::DeviceType device)
@@ -37,10 +37,10 @@ class CountingAllocator final : public c10::Allocator {
     if (source_) std::memcpy(to, from, n);
   }
 
-  /// Bytes at the peak of f beyond those that lived before. Tensors take memory from here only as
-  /// long as f runs.
+  /// Peak of live bytes while f runs, beyond those live before. Tensors use this allocator only
+  /// while f runs.
   int64_t peak_of(const std::function<void()>& f) {
-    constexpr uint8_t kFirst = 255;  // before LibTorch's own
+    constexpr uint8_t kFirst = 255;  // higher priority than LibTorch's own allocator
     c10::Allocator* const others = c10::GetAllocator(device_);
     c10::SetAllocator(device_, this, kFirst);
     const int64_t before = peak_ = live_;
@@ -65,15 +65,15 @@ class CountingAllocator final : public c10::Allocator {
   int64_t live_ = 0, peak_ = 0;
 };
 
-/// Stays for ever, for what f leaves behind is returned to it.
+/// Never destroyed, because tensors that f leaves behind are returned to it.
 CountingAllocator& allocator(c10::DeviceType device) {
   static auto* const cpu = new CountingAllocator(c10::GetAllocator(c10::kCPU), c10::kCPU);
   static auto* const meta = new CountingAllocator(nullptr, c10::kMeta);
   return device == c10::kCPU ? *cpu : *meta;
 }
 
-/// Peak of forward and backward in `type`: what lives from the inputs' side is not counted, seeds
-/// are.
+/// Peak of forward and backward in `type`. Tensors that belong to the inputs are not counted,
+/// gradient seeds are.
 int64_t peak(const Function& f, const Tensors& inputs, c10::DeviceType device,
              at::ScalarType type) {
   CountingAllocator& counter = allocator(device);
@@ -93,7 +93,7 @@ constexpr int64_t kSlack = 256 << 10;
 
 void expect_meta_peak_like_real(const Function& f, const Tensors& inputs) {
   for (const auto type : {at::kFloat, at::kDouble}) {
-    // double is composed of ATen operations and may take more than the fused form that meta tells
+    // double is composed of ATen operations and may need more than the fused form that meta reports
     const int64_t real = peak(f, inputs, c10::kCPU, type);
     const int64_t meta = peak(f, inputs, c10::kMeta, type);
     EXPECT_LE(meta, real + kSlack) << at::toString(type);

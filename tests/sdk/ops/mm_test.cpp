@@ -1,4 +1,4 @@
-// Products of 16-bit matrices on whatever CPU this is, against the exact ones rounded once.
+// Products of 16-bit matrices on the machine's CPU, against the exact products rounded once.
 #include <titan/ops/mm.h>
 
 #include <ATen/ops/zeros.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr at::ScalarType kTypes[] = {at::kBFloat16, at::kHalf, at::kFloat, at::kDouble};
 
-/// Half a unit in the last place, and what a sum of so few products in fp32 may be off.
+/// Half a unit in the last place, plus the error of such a short sum in fp32.
 double tolerance(at::ScalarType type) {
   switch (type) {
     case at::kBFloat16:

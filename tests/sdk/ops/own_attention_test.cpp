@@ -1,5 +1,5 @@
-// Attention by our own loops in every build of them that this CPU runs, in fp32 and bf16, beside
-// ATen's math attention in float64. What bf16 may be off by is what ATen's flash kernel is off by.
+// Titan's attention loops in every build that this CPU runs, in fp32 and bf16, compared with ATen's
+// math attention in float64. bf16 may have the error of ATen's flash kernel.
 #include "ops/cpu/own_attention.h"
 
 #include <ATen/Parallel.h>
@@ -61,7 +61,7 @@ Tensors own(const Kernels& kernels, const Tensors& in, const Shape& s) {
   return {out, dq, dk, dv};
 }
 
-/// The same by ATen's composition in `type`.
+/// The same with ATen's composition in `type`.
 Tensors by_math(const Tensors& in, const Shape& s, at::ScalarType type) {
   const Tensors x = leaves({in[0], in[1], in[2]}, type);
   const Tensor out = std::get<0>(at::_scaled_dot_product_attention_math(x[0], x[1], x[2], {}, 0,
@@ -92,8 +92,8 @@ void expect_exact_in_fp32(const Build& build, const Shape& s) {
   const Tensors found = own(*build.kernels, in, s);
   for (int i = 0; i < 4; ++i) {
     const double largest = exact[i].abs().max().item<double>();
-    // dq and dk come from differences of two sums over the head, which leave a rounding of every
-    // summand also where they are exactly 0; CPUs draw other inputs
+    // dq and dk come from differences of two sums over the head. These leave a rounding error of
+    // every summand even where the result is exactly 0. Random inputs differ between CPUs.
     const double summands =
         1e-6 + 5e-8 * static_cast<double>(s.queries + s.keys) + 3e-8 * static_cast<double>(s.dim);
     EXPECT_LE(max_error(found[i], exact[i]),
@@ -102,8 +102,8 @@ void expect_exact_in_fp32(const Build& build, const Shape& s) {
   }
 }
 
-/// Judged by the mean over the tensor: the largest error is a matter of luck. So is, in a tensor of
-/// a few elements, a quarter of a rounding of the largest.
+/// Compares the mean over the tensor, since the largest error depends on luck. So does, in a tensor
+/// of a few elements, a quarter of a rounding of the largest.
 void expect_no_worse_than_flash_in_bf16(const Build& build, const Shape& s) {
   const Tensors in = inputs(s, at::kBFloat16);
   const Tensors exact = by_math(in, s, at::kDouble), flash = by_flash(in, s);
@@ -118,7 +118,7 @@ void expect_no_worse_than_flash_in_bf16(const Build& build, const Shape& s) {
   }
 }
 
-/// Many small tensors: threads would wait for each other longer than they work.
+/// Many small tensors: threads would wait for each other longer than they compute.
 struct OneThread {
   OneThread() { at::set_num_threads(1); }
   ~OneThread() { at::set_num_threads(before); }
@@ -158,7 +158,7 @@ TEST(OwnAttention, ReadsRowsWhereverTheyLie) {
       const Tensors in = inputs(s, type);
       Tensors apart;
       for (const Tensor& x : in) {
-        // rows at odd places among NaNs that must not be read
+        // rows at odd offsets among NaNs that must not be read
         const Tensor room =
             at::zeros({x.size(0), x.size(1), x.size(2), 41}, x.options()).fill_(NAN);
         room.narrow(3, 5, 24).copy_(x);
@@ -169,7 +169,7 @@ TEST(OwnAttention, ReadsRowsWhereverTheyLie) {
     }
 }
 
-/// Also where one key head alone is cut into parts.
+/// Also when a single key head is split into parts.
 TEST(OwnAttention, HasTheSameBitsForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   for (const Build& build : builds())
@@ -189,7 +189,7 @@ TEST(OwnAttention, HasTheSameBitsForAnyNumberOfThreads) {
       }
 }
 
-/// A value that is no number reaches the rows that see it.
+/// NaN or infinite values reach the rows that see them.
 TEST(OwnAttention, PassesNaNAndInfinityOn) {
   const OneThread one_thread;
   const Shape s{1, 1, 1, 100, 100, 16};

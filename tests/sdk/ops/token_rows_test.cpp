@@ -1,4 +1,4 @@
-// Rows of tokens to experts and back, against ATen's own gathers and sums under its own autograd.
+// Rows of tokens to experts and back, against ATen's own gathers and sums under its autograd.
 #include <titan/ops/token_rows.h>
 
 #include <vector>
@@ -28,7 +28,7 @@ Tensor random(at::IntArrayRef shape, at::ScalarType type) {
   return at::rand(shape, at::kDouble).sub_(0.5).to(type);
 }
 
-/// The gradient of `input` that a random one of `y` gives.
+/// The gradient of `input` for a random gradient of `y`.
 Tensor gradient(const Tensor& y, const Tensor& of_y, Tensor& input) {
   input.mutable_grad() = Tensor();
   y.backward(of_y);
@@ -96,7 +96,7 @@ TEST(TokenRows, AreAddedByTheirWeights) {
   }
 }
 
-/// Each token's sum is its own: which others are in the batch changes no bit.
+/// Each token has its own sum: other tokens of the batch change no bit.
 TEST(TokenRows, OfATokenAreAddedAlikeInEveryBatch) {
   const Tensor rows = random({kTokens * kSlots, kDim}, at::kFloat);
   const Tensor weights = random({kTokens, kSlots}, at::kFloat);

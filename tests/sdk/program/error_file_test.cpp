@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder for one test, and what a process leaves in it: only the first error of a process
-/// counts, so each gets a process of its own.
+/// A folder for one test, and the error file that a process leaves in it. Only the first error of a
+/// process counts, so each test runs a new process.
 class ErrorFile : public ::testing::Test {
  protected:
   ErrorFile() {
@@ -58,7 +58,7 @@ TEST_F(ErrorFile, HoldsTheFormTorchrunReads) {
             "cannot read 'a.jsonl'\n  at step 3, rank 1");
   const int64_t written = std::stoll(message.at("extraInfo").at("timestamp").as_string());
   EXPECT_LE(std::abs(written - static_cast<int64_t>(std::time(nullptr))), 600);
-  EXPECT_EQ(std::distance(fs::directory_iterator(path_.parent_path()), {}), 1) << "nothing beside";
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_.parent_path()), {}), 1) << "no other file";
   EXPECT_EQ(read_error_file(path_), "cannot read 'a.jsonl'");
 }
 

@@ -1,4 +1,4 @@
-// That text reaches the terminal in one place is seen in the sources.
+// Only one place in the sources may write to the terminal.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,17 +42,14 @@ TEST(Terminal, IsWrittenToInOnePlace) {
   const std::regex writes("\\b" + one_of(calls) + "\\s*\\(|" + one_of(names) + "\\b");
   const std::regex asks(
       R"((isatty|ioctl|dup2|posix_spawn_file_actions_add\w+)\(([\w&.\[\]]+, )*STD(OUT|ERR)_FILENO)");
-  // a handler of signals may call nothing else; the launcher's Screen takes two descriptors; the
-  // logger `console` and its status line write numbers and colours
+  // exceptions: signal handlers may not call anything else; the launcher's Screen writes to two
+  // descriptors; the logger `console` and its status line write numbers and colors
   const std::set<std::string> allowed = {
-      "sdk/include/titan/program/terminal.h",
-      "sdk/src/program/stop_signals.cpp",
+      "sdk/include/titan/program/terminal.h",     "sdk/src/program/stop_signals.cpp",
       "plugins/commands/launch/plugin.cpp",
-      "plugins/loggers/mlflow/post/main.cpp",  // answers the program that asked
-      "plugins/loggers/console/console_logger.h",
-      "plugins/loggers/console/console_logger.cpp",
-      "plugins/loggers/common/output_file.h",
-      "sdk/src/base/status_line.cpp"};
+      "plugins/loggers/mlflow/post/main.cpp",  // answers the program that started it
+      "plugins/loggers/console/console_logger.h", "plugins/loggers/console/console_logger.cpp",
+      "plugins/loggers/common/output_file.h",     "sdk/src/base/status_line.cpp"};
   const fs::path root = TITAN_SOURCE_DIR;
   int num_files = 0;
   for (const char* room : {"core", "sdk/src", "sdk/include", "plugins"})
@@ -65,7 +62,7 @@ TEST(Terminal, IsWrittenToInOnePlace) {
       std::ifstream in(entry.path());
       std::string line;
       for (int number = 1; std::getline(in, line); ++number)
-        // a plain search first: std::regex is slow, and few lines have any of the words
+        // a plain search first: std::regex is slow, and few lines contain any of the words
         EXPECT_FALSE((has_one_of(calls, line) || has_one_of(names, line)) &&
                      std::regex_search(std::regex_replace(line, asks, ""), writes))
             << name << ":" << number << ": " << line
@@ -74,8 +71,8 @@ TEST(Terminal, IsWrittenToInOnePlace) {
   EXPECT_GT(num_files, 300);
 }
 
-/// What arrives in a pipe that is both standard output and standard error of a program that prints
-/// to each in turn.
+/// The bytes in a pipe that is both standard output and standard error of a program that prints to
+/// each in turn.
 std::string printed_to_one_pipe(int rounds) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
@@ -83,7 +80,7 @@ std::string printed_to_one_pipe(int rounds) {
   if (child == 0) {
     ::dup2(ends[1], 1);
     ::dup2(ends[1], 2);
-    ::setvbuf(stdout, nullptr, _IOFBF, 64);  // as for a pipe, and soon full
+    ::setvbuf(stdout, nullptr, _IOFBF, 64);  // buffered as for a pipe, with a small buffer
     print_whole_lines();
     for (int round = 0; round < rounds; ++round) {
       print("a result of some length\n");

@@ -1,4 +1,4 @@
-// Histories that are made up: where the time went is known.
+// Goodput of made-up histories, in which the use of all time is known.
 
 #include <string>
 
@@ -15,7 +15,7 @@ namespace {
 using titan::testing::error_of;
 using titan::testing::holds;
 
-/// Lines of history.jsonl, with a clock of their own.
+/// Lines of history.jsonl with a simulated clock.
 class MadeUpHistory {
  public:
   double now = 1000;
@@ -57,7 +57,7 @@ double lost(const GoodputMeter& meter, LostTime cause) {
 TEST(Goodput, OfARunWithoutLossIsItsStepsBesideStartUp) {
   MadeUpHistory run;
   run.start(0);
-  run.now += 5;  // set up, then the first step of 2 s
+  run.now += 5;  // setup, then the first step of 2 s
   run.now += 2;
   run.first_step(1);
   run.now -= 2;
@@ -93,7 +93,7 @@ TEST(Goodput, StepsThatAreDoneAgainAreLostWithTheirShareOfAnInterval) {
   run.start(0);
   run.steps(1, 10, 10);
   run.steps(11, 20, 20);
-  run.now += 100;  // killed, started again
+  run.now += 100;  // killed, then started again
   run.start(15);
   run.now += 3;
   run.steps(16, 20, 10);
@@ -162,8 +162,7 @@ TEST(Goodput, StepsThatNoLineWasLoggedForCount) {
   EXPECT_DOUBLE_EQ(run.measured().seconds().productive, 20);
   EXPECT_DOUBLE_EQ(lost(run.measured(), LostTime::restart), 50);
 
-  stopped.now += 4;  // two more steps at the pace of the last, and two seconds
-                     // of closing down
+  stopped.now += 4;  // two more steps at the speed of the last, and two seconds of shutdown
   stopped.end(17, "stopped");
   EXPECT_DOUBLE_EQ(stopped.measured().seconds().productive, 17);
   EXPECT_DOUBLE_EQ(lost(stopped.measured(), LostTime::other), 2);
@@ -174,7 +173,7 @@ TEST(Goodput, AlwaysAddsUpToTheTimeThatPassed) {
   run.start(0);
   run.now += 11;
   run.steps(1, 7, 8, 1, 2);
-  run.now += 3;  // nobody knows of
+  run.now += 3;  // not recorded anywhere
   run.steps(8, 9, 2);
   run.now += 10;
   run.end(9, "failed");
@@ -190,7 +189,7 @@ TEST(Goodput, AlwaysAddsUpToTheTimeThatPassed) {
 TEST(Goodput, OfNothingIsNothing) {
   EXPECT_EQ(measure_goodput({}).seconds().share(), 0);
   MadeUpHistory run;
-  run.end(3, "failed");  // its start is lost
+  run.end(3, "failed");  // its start event is lost
   EXPECT_TRUE(run.measured().sessions().empty());
 }
 
@@ -212,7 +211,7 @@ TEST(RunEvent, WhatIsTornOrOfAnotherKindIsLeftOut) {
   run.add("{\"event\":\"eclipse\",\"time\":3}\n\n");
   run.add("{\"event\":\"checkpoint\",\"time\":3,\"step\":4,\"held\":-1}\n");
   run.start(0);
-  run.add("{\"event\":\"end\"");  // being written
+  run.add("{\"event\":\"end\"");  // a line that is still being written
   const RunHistory history = parse_history(run.text());
   EXPECT_EQ(history.events.size(), 1u);
   EXPECT_EQ(history.num_unreadable, 2);

@@ -1,4 +1,4 @@
-// What a run writes of itself is what readers of history.jsonl find, over several sessions.
+// Readers of history.jsonl find all that a run wrote, over several sessions.
 
 #include <filesystem>
 #include <fstream>
@@ -62,7 +62,7 @@ TEST(HistoryWriter, GoesOnWhereTheSameRunIsStartedAgain) {
   HistoryWriter(folder.path(), start_at(9, 3), 500).end(9, "finished", "");
   EXPECT_EQ(num_starts(), 3) << "it was resumed with more steps";
   HistoryWriter(folder.path(), start_at(0, 3), 600);
-  EXPECT_EQ(num_starts(), 1) << "it had finished";
+  EXPECT_EQ(num_starts(), 1) << "it has finished";
 }
 
 TEST(HistoryWriter, CutsAwayALineThatAKillHasTorn) {

@@ -1,5 +1,4 @@
-// Every row of the table of old names: what is accepted, what it becomes, and the one warning it
-// gives.
+// Each row of the table of old key names: accepted values, the new key, and the one warning.
 #include "core/config/legacy/legacy_names.h"
 
 #include <ostream>
@@ -12,8 +11,7 @@
 namespace titan::core {
 namespace {
 
-/// An old assignment, and what stands in the resolved configuration for it ("" = nothing: no
-/// effect).
+/// An old assignment and its result in the resolved configuration ("" = no effect).
 struct OldRow {
   const char* old_key;
   const char* toml;
@@ -150,7 +148,7 @@ std::string with(const OldRow& row) {
               : "model.hf_assets_path = \".\"\n");
 }
 
-/// The converter whose option the new name is.
+/// Arguments that choose the converter whose option the new name is.
 std::vector<std::string> choosing(const OldRow& row) {
   const std::string key = row.new_key;
   if (!key.starts_with("quantize.")) return {};
@@ -217,7 +215,7 @@ TEST(OldNames, NewNamesOfTheCoreExist) {
     const bool is_of_component =
         path.front() == "lr_scheduler" || path.front() == "optimizer" || path.front() == "quantize";
     EXPECT_TRUE(name.new_key.empty() || is_of_component || table.find(path)) << name.new_key;
-    EXPECT_FALSE(table.find(split_dotted(name.old_key))) << name.old_key << " is a name of today";
+    EXPECT_FALSE(table.find(split_dotted(name.old_key))) << name.old_key << " is a current name";
   }
 }
 

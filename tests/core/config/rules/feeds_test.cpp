@@ -1,4 +1,4 @@
-// Options that follow from keys of the core because they say so.
+// Plugin options that take their values from keys of the core, as the plugin declares.
 #include "core/config/rules/feeds.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(Feeds, FollowTheKeysThatTheyName) {
   config.layout.context = 2;
   const Schema schema = declared("parallelism.enable_async_tensor_parallel");
   EXPECT_EQ(to_json(fed_options(schema, config)), R"({"async":true,"stages":6})")
-      << "not by name, and null leaves the default";
+      << "not by name; null keeps the default";
   config.debug.seed = 1;
   EXPECT_EQ(fed_options(schema, config).at("dtype"), Value("float32"));
 }
@@ -53,7 +53,7 @@ TEST(Feeds, OfAGroupAreWhatTheRunHas) {
         resolve_text(kBase + "[optimizer]\nname = \"SGD\"\n" + optimizer + groups).config;
     return config.optimizer_groups.at(0).optimizer.options.at("nesterov");
   };
-  EXPECT_EQ(nesterov("nesterov = true\n"), Value(true)) << "set for the run, not by the key";
+  EXPECT_EQ(nesterov("nesterov = true\n"), Value(true)) << "set by the run, not by the key";
   EXPECT_EQ(nesterov(""), Value(false));
 }
 
@@ -91,7 +91,7 @@ TEST(ComponentRules, SeeTheOptionsOfOtherComponents) {
       });
   try {
     fed_options(schema, config);
-    FAIL() << "an option follows from another component's";
+    FAIL() << "an option takes its value from another component's";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::plugin);
     EXPECT_STREQ(

@@ -1,4 +1,4 @@
-// Which parallelism plugins a job gets, and what the core's keys set of their options.
+// Which parallelism plugins a job gets, and which of their options the core's keys set.
 #include <gtest/gtest.h>
 
 #include "core/config/sources/toml_writer.h"
@@ -59,7 +59,7 @@ TEST(Parallelisms, PipelineAndContextComeWithTheirKeys) {
   EXPECT_EQ(config.pipeline_plan->rank_of_stage, (std::vector<int>{0, 1}));
   EXPECT_FALSE(resolve_arguments({}, 1).config.pipeline_plan);
 
-  // sequences that are cut are sharded too: their ranks hold different tokens' gradients
+  // context parallelism needs sharded parameters too: its ranks hold gradients of different tokens
   const std::vector<std::string> cut = {p + "context_parallel_degree=2",
                                         p + "context_parallel_rotate_method=alltoall",
                                         p + "context_parallel_load_balancer=None"};
@@ -168,7 +168,7 @@ TEST(Parallelisms, TheResolvedJobResolvesToItself) {
           .config.resolved;
   const Value* own = once.at("parallelism").find("fsdp");
   ASSERT_TRUE(own);
-  EXPECT_EQ(*own, Value::map({{"own", 7}}));  // what follows from the core's keys is not repeated
+  EXPECT_EQ(*own, Value::map({{"own", 7}}));  // without what the core's keys imply
   const Resolution again = resolve_text(to_toml(once), {}, 4);
   EXPECT_EQ(again.config.resolved, once);
 }

@@ -1,4 +1,5 @@
-// Rules over several keys, each once broken and once kept; and what is not built yet.
+// Rules that involve several keys, each broken once and kept once; and features that are not built
+// yet.
 #include <ostream>
 
 #include <gtest/gtest.h>
@@ -212,7 +213,7 @@ TEST(CrossRules, WhatARunBeginsWithNeedsCheckpoints) {
   }
 }
 
-/// What was asked for last is where a reader looks.
+/// An error points at the source that was given last, where a reader looks first.
 TEST(CrossRules, PointAtTheFlagThatBreaksThem) {
   const std::string whole = kBase + "[checkpoint]\nenable = true\nload_step = 3\n" +
                             "[optimizer]\nearly_step_in_backward = true\n";
@@ -224,13 +225,14 @@ TEST(CrossRules, PointAtTheFlagThatBreaksThem) {
   };
   EXPECT_EQ(place_of(whole, {"--checkpoint.enable=false"}, "would not be read"), "command line");
   EXPECT_EQ(place_of(whole, {"--training.max_norm=1"}, "cannot be clipped"), "command line");
-  // a key that no flag gives, and a flag that is wrong by itself
+  // a key that no flag sets, and a flag that is wrong on its own
   EXPECT_EQ(place_of(kBase + "[checkpoint]\nload_step = 3\n", {}, "would not be read"),
             "train.toml:8:13");
   EXPECT_EQ(place_of(kBase, {"--checkpoint.load_step=3"}, "would not be read"), "command line");
 }
 
-/// What is proposed is accepted: a model that fits 8 ranks of tensor parallelism need not fit 60.
+/// The proposed values are valid themselves: a model that fits 8 ranks of tensor parallelism need
+/// not fit 60.
 TEST(CrossRules, WhatIsProposedForTheDegreesKeepsTheOtherRules) {
   const std::string tensor = "--parallelism.tensor_parallel_degree=";
   const auto report = [](const std::vector<std::string>& flags, int ranks) {
@@ -239,7 +241,7 @@ TEST(CrossRules, WhatIsProposedForTheDegreesKeepsTheOtherRules) {
   const std::string of_60 = report({tensor + "8"}, 60);
   EXPECT_NE(of_60.find("start 56 or 64 ranks or set tensor_parallel_degree = 4"), std::string::npos)
       << of_60;
-  // 4 ranks for each of 2 sequences on 3 data-parallel ranks would be a step of 6
+  // 4 ranks for each of 2 sequences on 3 data-parallel ranks would need a step of 6 sequences
   const std::string of_batch = report({tensor + "4", "--training.global_batch_size=8"}, 6);
   EXPECT_NE(of_batch.find("start 4 or 8 ranks"), std::string::npos) << of_batch;
   EXPECT_EQ(of_batch.find("set tensor_parallel_degree"), std::string::npos) << of_batch;

@@ -1,4 +1,4 @@
-// The rules of the command line, one after the other.
+// The rules of the command line, one by one.
 #include "core/config/sources/command_line.h"
 
 #include <gtest/gtest.h>

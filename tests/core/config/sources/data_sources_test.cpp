@@ -1,4 +1,4 @@
-// [data.sources.<name>], the data set of validation and the tokenizer that a folder asks for.
+// [data.sources.<name>], the validation data set, and the tokenizer that a model folder implies.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
@@ -119,7 +119,7 @@ class TokenizerChoice : public ::testing::Test {
 };
 
 TEST_F(TokenizerChoice, FollowsWhatTheFolderHolds) {
-  EXPECT_EQ(chosen(), "huggingface") << "whose error says what is missing";
+  EXPECT_EQ(chosen(), "huggingface") << "its error names the missing part";
   const std::filesystem::path pipe = folder_ / "tokenizer.model";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(chosen(), "huggingface") << "a pipe is not waited for";

@@ -26,8 +26,8 @@ LoaderOptions options(int64_t num_rows, int64_t seq_len) {
   return options;
 }
 
-/// Tokens and labels of the rows of `num_steps` steps, one list per global row, as ranks that own
-/// `rows_per_rank` rows read them.
+/// Tokens and labels of the rows of `num_steps` steps, one list per global row, as read by ranks
+/// that own `rows_per_rank` rows each.
 std::vector<std::vector<int64_t>> read_rows(int64_t num_rows, int64_t rows_per_rank,
                                             int64_t rows_per_microbatch, int num_steps) {
   std::vector<int64_t> lengths;
@@ -98,7 +98,7 @@ TEST(Loader, PositionsRestartAndDocumentsAreNumberedWhenTheyAreIsolated) {
   step = loader.next_step();
   EXPECT_EQ(to_vector<int64_t>(step.microbatches[0].positions),
             (std::vector<int64_t>{0, 1, 2, 3, 4, 5}))
-      << "what is left of a document begins at 0 again";
+      << "the rest of a document begins at 0 again";
 }
 
 TEST(Loader, PaddingIsNoTargetAndADocumentOfItsOwn) {

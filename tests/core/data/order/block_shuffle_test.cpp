@@ -21,7 +21,7 @@ namespace {
 using titan::testing::numbered_document;
 using titan::testing::ShardedDataset;
 
-/// Documents 0, 1, 2, ...: each is one token. Epochs are of `epoch_size` documents.
+/// Documents 0, 1, 2, ... of one token each. An epoch has `epoch_size` documents.
 class CountingReader final : public SourceReader {
  public:
   explicit CountingReader(int64_t epoch_size = 1 << 20) : epoch_size_(epoch_size) {}
@@ -88,8 +88,8 @@ TEST(BlockShuffle, EndsABlockWithItsEpoch) {
     }
 }
 
-// A checkpoint of a program whose blocks reached over the end of an epoch: documents 8 to 11 of
-// epochs of 10, of which one was given out.
+// A checkpoint from a version whose blocks crossed the end of an epoch: documents 8 to 11 with
+// epochs of 10, one of which was already read.
 TEST(BlockShuffle, GoesOnFromAPositionOfVersion1AndEndsTheNextBlocksWithTheirEpoch) {
   constexpr uint64_t kKey = 3;
   std::vector<int32_t> begun;
@@ -102,7 +102,7 @@ TEST(BlockShuffle, GoesOnFromAPositionOfVersion1AndEndsTheNextBlocksWithTheirEpo
   EXPECT_EQ(resumed.position(), saved);
   std::vector<int32_t> found = next_block(resumed, 2);
   BlockShuffle again(std::make_unique<CountingReader>(10), {.num_documents = 4}, kKey);
-  again.seek(resumed.position());  // of the block that was begun
+  again.seek(resumed.position());  // a position within the unfinished block
   found.push_back(next_block(again, 1).at(0));
   EXPECT_EQ(found, begun);
   for (const std::vector<int32_t>& expected :
@@ -132,7 +132,7 @@ TEST(BlockShuffle, APositionOfALaterVersionSaysWhatToDo) {
   }
 }
 
-/// How often each document came, by epoch.
+/// How often each document was read, by epoch.
 using Counts = std::vector<std::map<int32_t, int64_t>>;
 
 struct DrawnStream {
@@ -156,8 +156,8 @@ struct DrawnStream {
   OrderOptions order;
 };
 
-/// Reads each row to the end of its epoch `num_epochs` - 1. Ranks have two rows, and begin anew
-/// from their saved positions now and then.
+/// Reads each row to the end of epoch `num_epochs` - 1. Ranks own two rows and sometimes restart
+/// from their saved positions.
 Counts count(DrawnStream& drawn, int64_t num_epochs) {
   const ShardedDataset dataset(std::vector<int64_t>(static_cast<size_t>(drawn.num_documents), 1),
                                drawn.shard_sizes);
@@ -201,7 +201,7 @@ TEST(BlockShuffle, GivesEveryDocumentOnceAnEpochWhateverRowsBufferShardsAndResum
   }
 }
 
-/// Counts what is read or skipped of one file of documents that are 4000 bytes long.
+/// Counts the documents that are read or skipped in one file of documents of 4000 bytes.
 class CountedFile final : public StreamedDataset {
  public:
   explicit CountedFile(int64_t size) : size_(size) {}
@@ -228,7 +228,7 @@ class CountedFile final : public StreamedDataset {
     }
     Value position() const override { return Value(next_); }
     void seek(const Value& position) override {
-      for (next_ = 0; next_ < position.as_integer();) skip();  // as a compressed file does
+      for (next_ = 0; next_ < position.as_integer();) skip();  // as in a compressed file
     }
     std::string place() const override { return "counted"; }
 
@@ -254,7 +254,7 @@ TEST(BlockShuffle, ABlockForEachOfManyRowsComesFromOnePassOverTheirFile) {
     for (size_t row = 0; row < positions.size(); ++row) rows[row]->seek(positions[row]);
     Document document;
     for (const auto& row : rows) ASSERT_TRUE(row->next(document));
-    const int64_t behind = run * 24 * kRows;  // documents of blocks that were given out before
+    const int64_t behind = run * 24 * kRows;  // documents of finished blocks
     EXPECT_LE(file.num_passed, behind + kBytes / 4000 + 2 * kRows);
     for (int i = 0; i < 30; ++i)
       for (const auto& row : rows) ASSERT_TRUE(row->next(document));

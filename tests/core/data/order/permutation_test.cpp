@@ -33,7 +33,7 @@ TEST(Permutation, LargeSizesStayInRange) {
 }
 
 TEST(Permutation, KeysGiveOrdersThatHaveNothingInCommon) {
-  // fixed points of a random permutation: 1 on average, whatever the size
+  // a random permutation has 1 fixed point on average, for any size
   const std::vector<uint64_t> a = all_of(10000, 1), b = all_of(10000, 2);
   int fixed = 0, shared = 0, neighbours = 0;
   for (uint64_t i = 0; i < a.size(); ++i) {
@@ -47,7 +47,7 @@ TEST(Permutation, KeysGiveOrdersThatHaveNothingInCommon) {
 }
 
 TEST(Permutation, EveryPlaceIsEquallyLikely) {
-  // chi-squared with 15 degrees of freedom; above 50 once in 100,000 times
+  // chi-squared with 15 degrees of freedom exceeds 50 once in 100,000 times
   constexpr uint64_t kSize = 16, kKeys = 16000;
   for (uint64_t element : {0, 7, 15}) {
     std::vector<double> counts(kSize);

@@ -1,5 +1,5 @@
-// What a rank does when another one has failed is a policy: ranks of two threads that meet in a
-// store of their own. That the program ends a hanging rank is shown by end_to_end.failing_rank.
+// Reactions of a rank to the failure of another are a policy. Two ranks on threads share a store.
+// end_to_end.failing_rank shows that the program ends a hanging rank.
 #include "core/runtime/groups/failure_watch.h"
 
 #include <arpa/inet.h>
@@ -34,7 +34,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-/// Runs both ranks on threads of their own.
+/// Runs both ranks on their own threads.
 template <class Body>
 void run_two(const Body& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
@@ -89,7 +89,7 @@ TEST(FailureWatch, AbortedGroupsLetTheTrainerThreadGo) {
   });
 }
 
-/// Says on which occasion it was called.
+/// Records the occasions on which it is called.
 class Remembering final : public FailurePolicy {
  public:
   explicit Remembering(std::promise<std::string>& learned, std::promise<std::string>& overdue)

@@ -1,4 +1,4 @@
-// What the kernel says of the memory: the flag "hg" in /proc/self/smaps.
+// Huge pages, as the kernel reports them: the flag "hg" in /proc/self/smaps.
 #include "core/runtime/tensors/huge_pages.h"
 
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 namespace titan::core {
 namespace {
 
-/// Whether large pages are asked for where `address` lies.
+/// Whether the mapping of `address` requests huge pages.
 bool asks_for_huge_pages(const void* address) {
   const auto wanted = reinterpret_cast<uintptr_t>(address);
   std::ifstream maps("/proc/self/smaps");
@@ -33,7 +33,7 @@ bool asks_for_huge_pages(const void* address) {
   return false;
 }
 
-/// Memory that nobody has used before.
+/// Memory that has not been used before.
 at::Tensor mebibytes(int64_t count) {
   const auto bytes = static_cast<size_t>(count) << 20;
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -53,7 +53,7 @@ TEST(HugePages, AreAskedForWhereLargeTensorsLie) {
   EXPECT_FALSE(asks_for_huge_pages(middle(other)));
 }
 
-/// Matrices smaller than a large page make one together.
+/// Matrices smaller than a huge page are placed together in one.
 TEST(HugePages, NeighboursCountAsOne) {
   std::vector<at::Tensor> parts;
   const at::Tensor whole = mebibytes(8);

@@ -57,12 +57,12 @@ TEST_F(MetaMemoryTest, WhatAForwardLeavesIsActivationsInThePastToo) {
   {
     MetaMemory::ForwardScope forward;
     kept = bytes_on_meta(40);
-    bytes_on_meta(60);  // the highest moment: both are there
+    bytes_on_meta(60);  // the peak: both tensors exist
     const at::Tensor late = bytes_on_meta(5);
     EXPECT_EQ(at_peak(MemoryUse::temporary), 100);
     EXPECT_EQ(forward.end(), 45);
   }
-  EXPECT_EQ(live(MemoryUse::activations), 40) << "the other is gone with its scope";
+  EXPECT_EQ(live(MemoryUse::activations), 40) << "the other one ended with its scope";
   EXPECT_EQ(at_peak(MemoryUse::activations), 40);
   EXPECT_EQ(at_peak(MemoryUse::temporary), 60);
   EXPECT_EQ(MetaMemory::peak().bytes.total() - before_.total(), 100);
@@ -75,7 +75,7 @@ TEST_F(MetaMemoryTest, ALabelFollowsTheMemoryBetweenTensors) {
   EXPECT_EQ(live(MemoryUse::optimizer_states), 64);
   EXPECT_EQ(live(MemoryUse::temporary), 0);
   MetaMemory::relabel(at::Tensor(), MemoryUse::gradients);
-  MetaMemory::relabel(at::empty({4}), MemoryUse::gradients);  // in host memory: not ours
+  MetaMemory::relabel(at::empty({4}), MemoryUse::gradients);  // a tensor in host memory is ignored
   EXPECT_EQ(live(MemoryUse::gradients), 0);
 }
 

@@ -1,4 +1,4 @@
-// What loggers are told about the terminal, by the variables that people set.
+// The terminal properties that loggers receive, from common environment variables.
 #include "core/train/logging/logger_context.h"
 
 #include <gtest/gtest.h>

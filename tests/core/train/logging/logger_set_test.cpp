@@ -1,5 +1,5 @@
-// Loggers on threads of their own: what they are told, and that none that fails, hangs or is slow
-// holds the run. Loggers that hang wait at gates that the tests open.
+// Loggers on their own threads: the calls that they receive, and that a failing, hanging or slow
+// logger does not delay the run. Hanging loggers wait at gates that the tests open.
 #include "core/train/logging/logger_set.h"
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ namespace {
 using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
 
-/// What whoever passes waits for.
+/// Blocks callers of pass() until the test opens it.
 class Gate {
  public:
   void open() {
@@ -46,7 +46,7 @@ class Gate {
   int num_waiting_ = 0;
 };
 
-/// What a logger was told, in order, as text; and what it does besides.
+/// The calls of a logger, in order, as text; and an action to run at each call.
 struct Told {
   std::mutex mutex;
   std::vector<std::string> calls;
@@ -102,7 +102,7 @@ class ToldLogger final : public Logger {
 
 struct Loggers {
   explicit Loggers(const LoggerLimits& limits = {}) : set(limits) {}
-  /// A logger that calls `act` with whatever it is told.
+  /// A logger that calls `act` with the text of each call.
   std::shared_ptr<Told> add(const std::string& name,
                             std::function<void(const std::string&)> act = {},
                             bool follows = false) {
@@ -123,7 +123,7 @@ TEST(LoggerSet, TellsEveryLoggerAllInOrder) {
   const auto one = loggers.add("one"), two = loggers.add("two");
   loggers.set.start({.description = "a run"});
   {
-    const std::string tag(100, 'x');  // gone when it is told
+    const std::string tag(100, 'x');  // destroyed before the logger sees the call
     const Scalar scalars[] = {{tag, 1}, {"lr", 2}};
     loggers.set.log(1, scalars);
     const Histogram histogram{tag, {0, 1, 2}, {3, 4}};
@@ -138,7 +138,7 @@ TEST(LoggerSet, TellsEveryLoggerAllInOrder) {
   EXPECT_EQ(two->all(), wanted);
 }
 
-/// Tells log_time().
+/// Adds calls of log_time().
 class TimedLogger final : public Logger {
  public:
   explicit TimedLogger(std::vector<double>& times) : times_(times) {}
@@ -164,7 +164,7 @@ TEST(LoggerSet, TellsWhenSomethingWasLogged) {
   ASSERT_EQ(times.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_GE(times[i], wanted[i]);
-    EXPECT_LE(times[i], wanted[i + 1]) << "not when its thread came to it";
+    EXPECT_LE(times[i], wanted[i + 1]) << "the time of the call, not of its thread";
   }
 }
 
@@ -228,7 +228,7 @@ TEST(LoggerSet, ALoggerThatHangsHoldsNobody) {
   for (int64_t step = 1; step <= 8; ++step) {
     loggers.log(step);
     while (good->count("log " + std::to_string(step)) == 0)
-      std::this_thread::yield();  // it takes all
+      std::this_thread::yield();  // until the good logger has taken the entry
   }
   loggers.set.finish(RunOutcome::finished);
   const std::string said = GetCapturedStderr();
@@ -243,7 +243,7 @@ TEST(LoggerSet, ALoggerThatHangsHoldsNobody) {
                       "3 entries waited for it and are lost; was too slow for 5 entries"),
             said.npos)
       << said;
-  gate->open();  // it comes back when the run is gone, and is told nothing more
+  gate->open();  // the logger returns after the run has ended, and gets no more calls
 }
 
 TEST(LoggerSet, WhoCatchesUpMissesOnlyWhatWasDropped) {
@@ -327,7 +327,7 @@ TEST(LoggerSet, WhoeverIsDroppedWithTheRunIsFinishedAsFailed) {
     never_started = loggers.add("one");
   }
   EXPECT_EQ(started->all(), (Calls{"start ", "finish 2"}));
-  EXPECT_EQ(never_started->all(), Calls{}) << "nothing was begun";
+  EXPECT_EQ(never_started->all(), Calls{}) << "nothing was started";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What [model] print_after_conversion prints.
+// The output of [model] print_after_conversion.
 #include "core/train/logging/model_text.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which rank the others wait for, of ranks whose times are made up.
+// Which rank the others wait for, with made-up times.
 #include "core/train/logging/slowest_rank.h"
 
 #include <sstream>
@@ -19,7 +19,7 @@ StepClock::Seconds times(double forward, double backward, double waited) {
   return seconds;
 }
 
-/// What rank 0 warns of while each of four ranks shows its times so often.
+/// The warnings of rank 0 when each of four ranks reports its times `times` times.
 std::string warnings(const std::vector<StepClock::Seconds>& ranks, int times) {
   ::testing::internal::CaptureStderr();
   testing::run_ranks({.dp_shard = 4}, [&](const dist::Mesh& mesh) {
@@ -28,7 +28,7 @@ std::string warnings(const std::vector<StepClock::Seconds>& ranks, int times) {
       slowest.look(ranks[static_cast<size_t>(mesh.rank())], mesh.group("world"), c10::kCPU);
   });
   std::istringstream lines(::testing::internal::GetCapturedStderr());
-  std::string kept;  // a device tells how its ranks talk
+  std::string kept;  // devices report how their ranks communicate
   for (std::string line; std::getline(lines, line);)
     if (line.find(" info ") == line.npos) kept += line + "\n";
   return kept;

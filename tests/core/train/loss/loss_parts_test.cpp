@@ -1,4 +1,4 @@
-// The parts of a loss over chunks, runs of a step and ranks.
+// The named parts of a loss, summed over chunks, microbatches and ranks.
 #include "core/train/loss/loss_parts.h"
 
 #include <ATen/ops/scalar_tensor.h>
@@ -40,7 +40,7 @@ TEST(LossParts, AreNoneWithoutNames) {
 }
 
 TEST(LossParts, CountTokensOfAllRanksOnce) {
-  // two replicas, a pipeline whose last rank has the head, and two ranks that compute it alike
+  // two replicas, a pipeline whose last rank has the head, and two ranks that compute the same head
   testing::run_ranks({.pp = 2, .dp_replicate = 2, .tp = 2}, [](const dist::Mesh& mesh) {
     LossParts parts({"nll"});
     parts.begin_step();

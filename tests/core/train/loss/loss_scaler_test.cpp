@@ -12,7 +12,7 @@ namespace {
 constexpr double kFinite = 1.5, kOverflow = std::numeric_limits<double>::infinity();
 constexpr LossScalingSection kSection{.initial = 1024, .growth_interval = 3, .minimum = 256};
 
-/// One step whose gradients have the norm `norm`; whether they were used.
+/// One step whose gradient norm is `norm`. Returns whether its gradients were used.
 bool takes(LossScaler& scaler, double norm) {
   Step step{.number = 1};
   scaler.begin(step);
@@ -35,7 +35,7 @@ TEST(LossScaler, GrowsAfterSoManyStepsWithoutAnOverflowCountedAnewAfterEachOne) 
   EXPECT_TRUE(takes(scaler, kFinite));
   EXPECT_EQ(scaler.scale(), 1024);
   EXPECT_TRUE(takes(scaler, kFinite) && takes(scaler, kFinite));
-  EXPECT_EQ(scaler.scale(), 1024) << "counted anew after growing, too";
+  EXPECT_EQ(scaler.scale(), 1024) << "counted again after growing, too";
 }
 
 TEST(LossScaler, EndsTheRunWhereTheScaleCannotShrinkAnyMore) {

@@ -1,4 +1,4 @@
-// What the loss of a step is divided by.
+// The normaliser of a step's loss.
 #include "core/train/loss/loss_terms.h"
 
 #include <ATen/TensorOperators.h>
@@ -11,7 +11,7 @@
 namespace titan::core {
 namespace {
 
-/// A term per row with a label of 1.
+/// One term for each row that has a label of 1.
 class RowsOfOnes final : public SequenceLoss {
  public:
   RowsLoss of_sequences(const at::Tensor& log_likelihoods, const Batch&) override {
@@ -22,7 +22,7 @@ class RowsOfOnes final : public SequenceLoss {
   }
 };
 
-/// What an executor that divides by tokens makes of likelihoods of 1.
+/// An executor that divides by tokens, with likelihoods of 1.
 class OneForEachToken final : public StepExecutor {
  public:
   explicit OneForEachToken(LossPerTerm& loss) : loss_(loss) {}
@@ -40,7 +40,7 @@ class OneForEachToken final : public StepExecutor {
   LossPerTerm& loss_;
 };
 
-/// Two microbatches of two rows of five tokens; in the first `num_terms` rows are terms.
+/// Two microbatches of two rows of five tokens. In the first, `num_terms` rows are terms.
 StepBatches some_batches(int64_t num_terms) {
   StepBatches batches{.num_valid_tokens = 40, .num_local_valid_tokens = 20};
   for (const int64_t terms : {num_terms, int64_t{0}}) {

@@ -12,8 +12,8 @@ namespace {
 
 class HeldNumbersTest : public ::testing::Test {
  protected:
-  /// From begin to reduced, as an executor does that leaves its losses where it is allowed to, and
-  /// whoever clips.
+  /// From begin() to reduced(), like an executor that keeps its losses on the device where allowed,
+  /// and like gradient clipping.
   static void compute(DeviceScalars& numbers, Step& step, double loss) {
     numbers.begin(step);
     EXPECT_EQ(step.batches.keep_loss_on_device, numbers.is_holding());
@@ -27,7 +27,7 @@ class HeldNumbersTest : public ::testing::Test {
     numbers.reduced(step);
   }
 
-  /// Steps up to `last`, each with this loss and a norm of 1; commits all.
+  /// Runs and commits steps up to `last`, each with this loss and a norm of 1.
   void run(int64_t first, int64_t last, double loss = 2) {
     for (int64_t number = first; number <= last; ++number) {
       Step step{.number = number};
@@ -79,7 +79,7 @@ TEST_F(HeldNumbersTest, ANumberOfAnExecutorThatLeavesNothingIsJudgedAlike) {
       std::string::npos);
 }
 
-// A run that logs nothing for long must not collect tensors without end.
+// A run that seldom logs must not collect tensors without limit.
 TEST_F(HeldNumbersTest, LooksAtAStepBeforeTooManyAreHeld) {
   DeviceScalars never([](int64_t) { return false; });
   int64_t num_seen = 0;

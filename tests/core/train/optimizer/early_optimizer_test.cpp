@@ -6,7 +6,7 @@
 namespace titan::core {
 namespace {
 
-/// Writes down with which factors it stepped.
+/// Records the factors of its steps.
 class WritingOptimizer final : public Optimizer {
  public:
   explicit WritingOptimizer(std::vector<double>& factors) : factors_(factors) {}

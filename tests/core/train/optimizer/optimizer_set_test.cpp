@@ -1,5 +1,5 @@
-// Groups of parameters from the file to the update: each has the options it sets, and the run's for
-// the rest. Without gradients weights move by their decay alone, which tells the groups apart.
+// Groups of parameters from the file to the update: each group has its own options, and the run's
+// for the rest. Without gradients only weight decay moves weights, which shows the group of each.
 #include "core/train/optimizer/optimizer_set.h"
 
 #include <string>
@@ -31,7 +31,7 @@ class OptimizerGroups : public ::testing::Test {
     return resolve(read_sources("groups.toml", base + optimizer, {}), lookup_).config;
   }
 
-  /// What one step without gradients leaves of weights of 1, by the order of `names`.
+  /// Weights of 1 after one step without gradients, in the order of `names`.
   std::vector<float> decayed(const JobConfig& config, const std::vector<std::string>& names,
                              bool is_early, double lr_factor = 1) {
     std::vector<std::unique_ptr<Parameter>> parameters;

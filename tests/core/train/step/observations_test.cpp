@@ -1,5 +1,4 @@
-// What loggers see of a running model: the tensors themselves, each once, and their numbers over
-// all ranks.
+// What loggers see of a running model: each tensor once, and statistics over all ranks.
 #include "core/train/step/observations.h"
 
 #include <functional>
@@ -28,7 +27,7 @@ using tensor_test::small_llama;
 using Logged = std::map<int64_t, std::map<std::string, double>>;
 using See = std::function<std::vector<ObservedNumber>(const ObservedTensors&)>;
 
-/// Asks for what the test wants, shows it to the test, and keeps what is logged.
+/// Requests the observations of the test, passes them to the test, and stores the logged scalars.
 class Watcher final : public Logger, public TensorObserver {
  public:
   Watcher(std::vector<Observation> asked, See see)
@@ -51,7 +50,7 @@ class Watcher final : public Logger, public TensorObserver {
   See see_;
 };
 
-/// A small model whose steps a watcher looks at.
+/// A small model whose steps a watcher observes.
 struct Watched {
   Watched(
       std::vector<Observation> asked, See see, const dist::Mesh& on = dist::Mesh(),
@@ -90,7 +89,7 @@ struct Watched {
   SequentialExecutor executor;
 };
 
-/// One for each call, with the module's name.
+/// One entry per call, with the module's name.
 std::vector<ObservedNumber> one_each(const ObservedTensors& seen) {
   return {{std::string("calls/") + std::string(seen.module), 1, 1}};
 }
@@ -191,7 +190,7 @@ TEST(Observations, ShowQueriesAndKeysAndLogits) {
                   ++num_attended;
                   EXPECT_EQ(seen.queries.sizes(), (at::IntArrayRef{3, 4, 16, 16}));
                   EXPECT_EQ(seen.keys.sizes(), (at::IntArrayRef{3, 4, 16, 16}));
-                  EXPECT_TRUE(rules.contains(seen.rule)) << "of another layer, or none";
+                  EXPECT_TRUE(rules.contains(seen.rule)) << "a rule of another layer, or none";
                 } else {
                   ++num_logits;
                   EXPECT_EQ(seen.rule, nullptr);
@@ -284,7 +283,7 @@ TEST(Observations, SayWhichLoggerFailed) {
   }
 }
 
-/// Computes all of a feed-forward, whose projections are then not run.
+/// Computes a whole feed-forward layer, so its projections do not run.
 class Doubled final : public nn::FeedForwardKernel {
  public:
   at::Tensor feed_forward(const at::Tensor& x, const nn::FeedForwardWeights&,

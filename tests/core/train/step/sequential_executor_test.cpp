@@ -24,7 +24,7 @@ class TimesTokens final : public nn::Module {
   nn::Parameter& weight_;
 };
 
-/// Writes down what it is told.
+/// Records the calls that it receives.
 class WritingReducer final : public GradientReducer {
  public:
   void begin_step() override { told += "begin "; }
@@ -47,7 +47,7 @@ class SequentialExecutorTest : public ::testing::Test {
   static Batch batch_of(const std::vector<int64_t>& tokens) {
     return {.tokens = at::tensor(tokens, at::kLong).unsqueeze(0)};
   }
-  /// 6 of this rank's tokens' sum, 4 of them; 8 tokens of all ranks.
+  /// This rank: 4 tokens with the sum 6. All ranks: 8 tokens.
   static StepBatches two_microbatches() {
     return {.microbatches = {batch_of({1, 2}), batch_of({3, 0})},
             .num_valid_tokens = 8,
@@ -80,7 +80,7 @@ TEST_F(SequentialExecutorTest, ScalesGradientsButNotTheLoss) {
   EXPECT_FLOAT_EQ(gradient(), 16 * 6.0f / 8);
 }
 
-/// As above, and weight · tokens as an auxiliary loss, ten times as large.
+/// As above, plus weight · tokens as an auxiliary loss, ten times as large.
 class TimesTokensTwice final : public nn::Module {
  public:
   TimesTokensTwice() : weight_(add_parameter("weight", {1}, nn::Init::constant(3))) {}
@@ -96,7 +96,7 @@ class TimesTokensTwice final : public nn::Module {
   nn::Parameter& weight_;
 };
 
-/// Makes a batch of its own, as context parallelism does.
+/// Returns a new batch, as context parallelism does.
 class Splits final : public BatchSplitter {
  public:
   Batch split(const Batch& batch) const override { return {.tokens = batch.tokens}; }

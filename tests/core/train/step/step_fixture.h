@@ -1,5 +1,5 @@
-// The least that a step can be run on: a model of one parameter, and an executor that gives it the
-// gradient and the loss that a test says.
+// The smallest setting in which a step can run: a model of one parameter, and an executor that sets
+// the gradient and the loss that a test chooses.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ inline std::vector<Layer> one_weight() {
   return layers;
 }
 
-/// Gives every weight the gradient `gradient` times the step's scale, and the loss 7.
+/// Sets every gradient to `gradient` times the step's scale, and the loss to 7.
 class GivenGradients final : public StepExecutor {
  public:
   GivenGradients(ModelPart& part, std::string& told) : part_(part), told_(told) {}
@@ -37,7 +37,7 @@ class GivenGradients final : public StepExecutor {
   StepLoss forward_backward(const StepBatches& batches) override {
     told_ += "run ";
     const nn::Parameter& parameter = *part_.parameters().front();
-    EXPECT_FALSE(parameter.grad().defined()) << "of an attempt before";
+    EXPECT_FALSE(parameter.grad().defined()) << "of an earlier attempt";
     parameter.shard().mutable_grad() = at::full({3}, gradient * batches.gradient_scale);
     seen = &batches.microbatches;
     return {7};

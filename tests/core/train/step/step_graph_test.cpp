@@ -1,5 +1,5 @@
-// Which steps are replayed: those that are like the two before them, and none after a recording
-// that failed. What a replay computes is judged on the recording device (device_order_test.py).
+// Which steps are replayed: those like the two steps before, and none after a failed recording.
+// device_order_test.py checks the results of replays on the recording device.
 #include "core/train/step/step_graph.h"
 
 #include <memory>
@@ -31,7 +31,7 @@ ModelPart replayed_weight() {
   return part;
 }
 
-/// Computes the recorded work when it is recorded, and nothing when it is replayed.
+/// Runs the work when it is recorded, and does nothing when it is replayed.
 class CountingGraphs final : public DeviceGraphs {
  public:
   std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) override {

@@ -1,5 +1,5 @@
-// Modules that take part in steps: which of them do, when they are told what, and that a step which
-// is not committed moves nothing.
+// Modules that take part in steps: which modules do, the order of their calls, and that a step
+// without a commit changes nothing.
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 using titan::testing::error_of;
 using titan::testing::holds;
 
-/// Writes down its stages; counts tokens, and adds what it counted to a state.
+/// Records its stages; counts tokens, and adds the count to a state at a commit.
 class CountingModule final : public nn::Module, public nn::StepModule {
  public:
   explicit CountingModule(std::string& told)
@@ -62,7 +62,7 @@ class CountingModule final : public nn::Module, public nn::StepModule {
   int64_t counted_ = 0;
 };
 
-/// In the place of one of the above.
+/// Replaces a CountingModule.
 class TakesItsPlace final : public nn::Module {
  public:
   explicit TakesItsPlace(nn::Module& replaced) {
@@ -74,7 +74,7 @@ class TakesItsPlace final : public nn::Module {
   at::Tensor forward(const at::Tensor& x, const Batch&) override { return x; }
 };
 
-/// Gives the verdicts that it was told, then commits.
+/// Returns the verdicts that the test sets, then commits.
 class Judges final : public StepMember {
  public:
   Judgement judge(const Step&) override {
@@ -95,7 +95,7 @@ class StepModulesTest : public ::testing::Test {
     layers.push_back({"layer", std::move(module), "layer"});
     part_.emplace(std::move(layers));
   }
-  /// Takes them in and connects them; null: refused.
+  /// Adds the modules and connects them; null when they are refused.
   StepExecutor* connect(const JobConfig& config = {}) {
     StepParts parts(config);
     const Selection model{.kind = "model", .name = "acme/counts", .options = {}, .where = {}};
@@ -135,7 +135,7 @@ TEST_F(StepModulesTest, AreConnectedOnceAndCommitWhatTheyCounted) {
   EXPECT_EQ(told_, "connect1 run commit ");
   EXPECT_EQ(module_->total(), 4);
   EXPECT_EQ(run(*executor), Verdict::commit);
-  EXPECT_EQ(module_->total(), 8) << "counters begin anew";
+  EXPECT_EQ(module_->total(), 8) << "counters start again";
 }
 
 TEST_F(StepModulesTest, MoveNothingInAStepThatIsLeftOutOrThrownAway) {
@@ -144,7 +144,7 @@ TEST_F(StepModulesTest, MoveNothingInAStepThatIsLeftOutOrThrownAway) {
   EXPECT_EQ(module_->total(), 0);
   EXPECT_EQ(run(*executor, {Verdict::repeat}), Verdict::commit);
   EXPECT_EQ(told_, "connect1 run skip run abort run commit ");
-  EXPECT_EQ(module_->total(), 4) << "the attempt that was thrown away does not count";
+  EXPECT_EQ(module_->total(), 4) << "the discarded attempt does not count";
 }
 
 TEST_F(StepModulesTest, BeginAnewWhereAWrapperRunsTheStepAgain) {

@@ -1,4 +1,4 @@
-// What plugins do in a step: wrappers nest, and what does not go together is refused by name.
+// Plugins in a step: wrappers nest, and incompatible plugins are refused by name.
 #include "core/train/step/step_parts.h"
 
 #include <functional>
@@ -146,7 +146,8 @@ TEST_F(StepPartsTest, RefusesWhatUndoesStepsBesideAnOptimizerInsideTheBackward) 
   EXPECT_EQ(refusal([&] { parts.add(guard, b); }), "");
   EXPECT_EQ(parts.members(), std::vector<StepMember*>{&member});
   connect(parts);
-  EXPECT_NE(workers_.local_gradients, nullptr) << "somebody has to say when a gradient is complete";
+  EXPECT_NE(workers_.local_gradients, nullptr)
+      << "some part must report when a gradient is complete";
 }
 
 /// An optimizer that takes part in steps.

@@ -1,4 +1,4 @@
-// One step through its stages: their order, and who is told what where it is not committed.
+// The stages of one step: their order, and which members are called when it is not committed.
 #include "core/train/step/step_runner.h"
 
 #include <mutex>
@@ -15,7 +15,7 @@
 namespace titan::core {
 namespace {
 
-/// Writes down its stages; judges as `verdicts` say, one for each attempt, then commits.
+/// Records its stages; returns `verdicts`, one for each attempt, then commits.
 class WritingMember final : public StepMember {
  public:
   WritingMember(std::string name, std::string& told, std::vector<Verdict> verdicts = {})
@@ -117,7 +117,7 @@ TEST_F(StepRunnerTest, EndsARunWhoseStepIsRepeatedForever) {
   }
 }
 
-/// Throws in one stage; says in `abort` that it was told, and throws there too.
+/// Throws in one stage. Records the call of `abort`, and throws there too.
 class FailingMember final : public StepMember {
  public:
   FailingMember(std::string stage, std::string& told) : stage_(std::move(stage)), told_(told) {}
@@ -153,10 +153,10 @@ TEST_F(StepRunnerTest, HasMembersAbortAStepThatFails) {
       run({{&first}, {&fails}, {&last}});
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      EXPECT_EQ(error.message(), "failed in " + stage);  // not what abort says
+      EXPECT_EQ(error.message(), "failed in " + stage);  // not the error of abort
     }
     const std::string warnings = ::testing::internal::GetCapturedStderr();
-    const bool is_undone = stage != "commit";  // weights change right after it
+    const bool is_undone = stage != "commit";  // weights change directly after it
     EXPECT_EQ(warnings.find("and cannot undo it") != std::string::npos, is_undone) << warnings;
     const std::string end = stage == "begin" ? "a.abort f.abort " : "a.abort f.abort z.abort ";
     EXPECT_EQ(told_.ends_with(end), is_undone) << told_;

@@ -1,4 +1,5 @@
-// Intervals as tests/referee/bench_statistics.py has scipy.stats.quantile_test compute them.
+// Confidence intervals; tests/referee/bench_statistics.py computed the expected ones with
+// scipy.stats.quantile_test.
 #include "plugins/commands/bench/statistics.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace titan::commands {
 namespace {
 
-/// 7 i mod 101 for i = 1, 2, ...: no two are equal.
+/// 7 i mod 101 for i = 1, 2, ...: all different.
 std::vector<double> drawn(int count) {
   std::vector<double> values;
   for (int i = 1; i <= count; ++i) values.push_back(7 * i % 101);

@@ -1,4 +1,4 @@
-// Comparisons of generated runs, whose divergence is known.
+// Comparisons of generated runs with known divergence.
 #include "plugins/commands/compare/comparison.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using titan::testing::error_of;
 using titan::testing::holds;
 using titan::testing::TestFolder;
 
-/// One line of a trace, with what matters to a test.
+/// One line of a trace; only the fields that the tests use.
 struct MadeUpTensor {
   std::string kind, name;
   int64_t phase = 1, microbatch = 0, sequence = 0;
@@ -166,7 +166,7 @@ TEST(Comparison, ListsConfigurationThatCanChangeNumbers) {
   EXPECT_EQ(c.config[0].first, "");
   EXPECT_EQ(c.config[1].second, "0.002");
   EXPECT_EQ(c.num_harmless, 2);
-  EXPECT_TRUE(c.are_same()) << "configurations alone change nothing";
+  EXPECT_TRUE(c.are_same()) << "configurations do not change anything by themselves";
 }
 
 TEST(Comparison, TellsDataFromWeights) {
@@ -265,7 +265,7 @@ TEST(Comparison, TakesTheLastRunOfAStepThatWasRunTwice) {
   b.trace(0, kOneRank, {{"output", "layers.0", 1, 0, 0, "2"}});
   b.folder().write("tensor_trace/rank_0.jsonl",
                    b.folder().read("tensor_trace/rank_0.jsonl") +
-                       a.folder().read("tensor_trace/rank_0.jsonl"));  // resumed from before it
+                       a.folder().read("tensor_trace/rank_0.jsonl"));  // resumed before it
   EXPECT_TRUE(compared(a, b).are_same());
 }
 

@@ -14,7 +14,7 @@ std::string digest_of(Checksum checksum, const std::string& text) {
   return digest.hex();
 }
 
-// what `git hash-object` and `sha256sum` say
+// printed by `git hash-object` and `sha256sum`
 TEST(Digest, EqualsGitAndSha256sum) {
   EXPECT_EQ(digest_of(Checksum::git_blob, ""), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
   EXPECT_EQ(digest_of(Checksum::git_blob, "hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");

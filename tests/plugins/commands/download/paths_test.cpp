@@ -48,7 +48,7 @@ TEST_F(RemotePaths, GetTheirFolders) {
 }
 
 TEST_F(RemotePaths, DoNotFollowALinkOut) {
-  fs::create_directory(folder_ / "root2");  // its name begins like the root's
+  fs::create_directory(folder_ / "root2");  // starts with the name of the root
   fs::create_symlink(folder_ / "root2", root_ / "out");
   fs::create_symlink("..", root_ / "up");
   EXPECT_THROW(place_below(root_, "out/x"), Error);
@@ -61,7 +61,7 @@ TEST_F(RemotePaths, MayFollowALinkInside) {
   fs::create_directory(root_ / "there");
   fs::create_symlink("there", root_ / "here");
   EXPECT_EQ(place_below(root_, "here/x"), root_ / "here/x");
-  fs::create_symlink(root_, folder_ / "entry");  // the folder that the user names may be a link
+  fs::create_symlink(root_, folder_ / "entry");  // the folder given by the user may be a link
   EXPECT_NO_THROW(place_below(folder_ / "entry", "new/x"));
 }
 

@@ -1,4 +1,4 @@
-// Expected numbers are those of Python's random module.
+// The bootstrap standard error. Python's random module gave the expected numbers.
 #include "plugins/commands/evaluate/bootstrap.h"
 
 #include <gtest/gtest.h>

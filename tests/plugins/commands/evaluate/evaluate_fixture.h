@@ -1,4 +1,4 @@
-// Tasks in files, and a tokenizer whose tokens are easy to read. Used by the tests of
+// Tasks in files, and a tokenizer with readable tokens. Used by the tests of
 // plugins/commands/evaluate.
 #pragma once
 
@@ -56,7 +56,7 @@ class EvaluateFixture : public ::testing::Test {
   std::vector<Task> tasks(const std::vector<std::filesystem::path>& paths) const {
     return read_tasks(paths);
   }
-  /// What is said about tasks that cannot be read; paths without the folder.
+  /// The errors of tasks that cannot be read, with paths relative to the folder.
   std::string refusal(const std::vector<std::filesystem::path>& paths) const {
     try {
       read_tasks(paths);

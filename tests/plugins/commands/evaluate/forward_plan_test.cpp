@@ -23,8 +23,8 @@ std::vector<Request> some_requests() {
   return all;
 }
 
-/// What was asked of each request, in order: the tokens before it that the cache held by then, and
-/// the token.
+/// For each request, its scored tokens in order, each with the tokens before it that the cache held
+/// then.
 std::map<size_t, std::vector<std::pair<Ids, int32_t>>> asked_in(
     const std::vector<PlannedForward>& forwards) {
   std::map<size_t, std::vector<std::pair<Ids, int32_t>>> asked;
@@ -80,7 +80,7 @@ TEST(ForwardPlan, AsksForEveryTokenBehindAllThatIsBeforeIt) {
 TEST(ForwardPlan, RunsEqualSequencesOnce) {
   std::vector<Request> requests(4, Request{.context = {1, 2, 3}});
   for (size_t i = 0; i < requests.size(); ++i) requests[i].target = {static_cast<int32_t>(10 + i)};
-  requests.push_back({.context = {1, 2}, .target = {3, 20}});  // the same but for where it is cut
+  requests.push_back({.context = {1, 2}, .target = {3, 20}});  // differs only in where it is split
   const auto plan = plan_forwards(requests, {});
   ASSERT_EQ(plan[0].size(), 1);
   EXPECT_EQ(plan[0][0].num_tokens(), 3);

@@ -1,4 +1,4 @@
-// Expected tokens follow the rules of lm-evaluation-harness; tests/end_to_end/evaluate_test.py
+// Tokens of requests, by the rules of lm-evaluation-harness; tests/end_to_end/evaluate_test.py
 // compares with the harness itself.
 #include "plugins/commands/evaluate/requests.h"
 
@@ -94,7 +94,7 @@ TEST_F(Requests, AddBosAsTransformersTokenizerDoes) {
   write("tokenizer.json", R"({"post_processor": null})");
   EXPECT_FALSE(adds_bos(folder_));
   write("tokenizer_config.json", R"({"add_bos_token": true})");
-  EXPECT_FALSE(adds_bos(folder_)) << "tokenizer.json decides";
+  EXPECT_FALSE(adds_bos(folder_)) << "tokenizer.json takes precedence";
   std::filesystem::remove(folder_ / "tokenizer.json");
   EXPECT_TRUE(adds_bos(folder_));
   write("tokenizer_config.json", R"({"add_bos_token": false})");

@@ -1,4 +1,4 @@
-// The referee is PyTorch's log_softmax of the same logits.
+// The scorer, compared with PyTorch's log_softmax of the same logits.
 #include "plugins/commands/evaluate/scorer.h"
 
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kVocab = 11;
 
-/// A network whose logits depend on the token and on how many are before it in its sequence.
+/// A network whose logits depend on the token and the number of tokens before it in its sequence.
 class TableExecutor final : public StepExecutor {
  public:
   void connect(StepContext) override {}
@@ -50,7 +50,7 @@ TEST(Scorer, SumsTheLogSoftmaxOfTheTokensAskedFor) {
   bool is_any_greedy = false;
   for (const int64_t batch_tokens : {4096, 16, 5}) {
     TableExecutor executor;
-    const Request& likely = requests[8];  // of one token: the greatest of its row
+    const Request& likely = requests[8];  // one token: the most likely of its row
     executor.table[likely.context.back()][static_cast<int64_t>(likely.context.size()) - 1]
                   [likely.target.front()] = 20;
     Scorer scorer(executor, mesh, c10::kCPU,

@@ -1,5 +1,4 @@
-// Expected scores are by hand here; tests/end_to_end/evaluate_test.py compares with the harness
-// itself.
+// Scores, computed by hand; tests/end_to_end/evaluate_test.py compares with the harness itself.
 #include "plugins/commands/evaluate/scores.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Expected texts are what Jinja2 makes of the same template and document.
+// Templates of tasks, compared with the output of Jinja2 for the same template and document.
 #include "plugins/commands/evaluate/template.h"
 
 #include <string>

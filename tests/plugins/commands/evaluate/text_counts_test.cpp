@@ -1,4 +1,4 @@
-// Expected numbers are Python's: len(re.split(r"\s+", text)), len(text),
+// Counts of words, characters and bytes, as in Python: len(re.split(r"\s+", text)), len(text),
 // len(text.rstrip().encode()).
 #include "plugins/commands/evaluate/text_counts.h"
 

@@ -1,4 +1,4 @@
-// Verdicts on runs that are made up: who is to blame is known.
+// Verdicts on made-up runs with a known cause.
 #include "plugins/commands/flight/verdict.h"
 
 #include <string>
@@ -20,7 +20,7 @@ using FoundKind = FlightFinding::Kind;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-/// Ranks whose entries are given one after the other.
+/// Ranks whose entries are added one by one.
 class MadeUpRanks {
  public:
   explicit MadeUpRanks(int num_ranks) : records_(static_cast<size_t>(num_ranks)) {
@@ -86,7 +86,7 @@ TEST(FlightVerdict, NamesTheMemberThatDidNotCome) {
 
 TEST(FlightVerdict, FollowsWhoWaitsForWhom) {
   MadeUpRanks run(
-      4);  // tp pairs inside of an fsdp group of pairs: rank 3 hangs, 2 waits for it, 0 for 2
+      4);  // tp pairs inside an fsdp group of pairs: rank 3 hangs, 2 waits for it, 0 for 2
   run.group("tp.0", {0, 1});
   run.group("tp.2", {2, 3});
   run.group("fsdp.0", {0, 2});
@@ -128,7 +128,7 @@ TEST(FlightVerdict, TellsWhatMembersCameWithWhenItDiffers) {
   sizes.add(1, "tp.0", "all_reduce", 1, false).in = {{9}};
   EXPECT_EQ(judge(sizes.records()).findings.at(0).kind, FoundKind::differs);
 
-  MadeUpRanks uneven(2);  // rows of experts: each rank sends another number
+  MadeUpRanks uneven(2);  // rows of experts: each rank sends a different number
   uneven.group("ep.0", {0, 1});
   uneven.add(0, "ep.0", "all_to_all", 1);
   uneven.add(1, "ep.0", "all_to_all", 1).in = {{9}};
@@ -158,7 +158,7 @@ TEST(FlightVerdict, WhatWasStartedAheadHoldsNobodyUp) {
 TEST(FlightVerdict, AMessageThatWasNotSent) {
   MadeUpRanks run(2);
   run.group("pp.0 0>1", {0, 1});
-  run.message(0, "pp.0 0>1", true, 1, false, false);  // on its way, as all messages for a while
+  run.message(0, "pp.0 0>1", true, 1, false, false);  // in flight, like every message for a while
   run.message(1, "pp.0 0>1", false, 1, true);
   run.message(1, "pp.0 0>1", false, 2, false);
   const FlightVerdict verdict = judge(run.records());

@@ -1,4 +1,5 @@
-// plugins/commands/inspect/inspection.h: what titan inspect shows of sound and of damaged folders.
+// plugins/commands/inspect/inspection.h: the report of `titan inspect` for sound and damaged
+// folders.
 #include "plugins/commands/inspect/inspection.h"
 
 #include <string>
@@ -27,7 +28,7 @@ Inspection thoroughly(const std::filesystem::path& path) {
   return inspect(path, Thoroughness::bytes);
 }
 
-/// The text without the folder's path in front of names.
+/// The text, with names relative to the folder.
 std::string text_of(const Inspection& inspection, TensorList tensors = TensorList::left_out) {
   std::string text = to_text(inspection, tensors);
   return text.substr(text.find('\n') + 1);
@@ -129,7 +130,7 @@ TEST(Inspection, FindsAStepInTheFolderOfAnother) {
   const Inspection inspection = quickly(checkpoint.folder.path() / "step-11");
   ASSERT_EQ(inspection.damage.size(), 1u);
   EXPECT_TRUE(holds(inspection.damage[0], "is of step 10, but its folder is named for step 11"));
-  EXPECT_EQ(inspection.files.size(), 2u) << "what the headers tell is shown";
+  EXPECT_EQ(inspection.files.size(), 2u) << "the content of the headers is shown";
   EXPECT_EQ(quickly(checkpoint.folder.path()).damage, inspection.damage);
 }
 

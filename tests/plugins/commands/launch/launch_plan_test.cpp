@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
-/// `titan launch --nproc 2`, and what a test puts on top.
+/// `titan launch --nproc 2`, and further arguments of a test.
 LaunchRequest request() {
   return {.nproc = "2", .program = "/bin/sh", .arguments = {"-c", "exit"}};
 }

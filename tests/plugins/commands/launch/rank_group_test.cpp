@@ -22,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Runs shell scripts as ranks; $RANK tells them apart.
+/// Runs shell scripts as ranks, which use $RANK.
 class RankGroupTest : public ::testing::Test {
  protected:
   RankGroupTest() {
@@ -52,7 +52,7 @@ class RankGroupTest : public ::testing::Test {
     return end;
   }
 
-  /// Named pipes by which ranks wait for each other, in the folder where they run.
+  /// Named pipes through which ranks wait for each other, in their working folder.
   void make_pipes(const std::vector<std::string>& names) {
     for (const std::string& name : names) ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
   }
@@ -102,8 +102,8 @@ TEST_F(RankGroupTest, LetsTheOthersReportWhatTheySaw) {
   make_pipes({"to0", "to2"});
   const GroupEnd end =
       run("[ $RANK = 1 ] && exec 3>to0 4>to2 && kill -9 $$\n"
-          "cat to$RANK; echo error: rank $RANK lost a peer; exit 1");  // cat ends with rank 1
-  EXPECT_EQ(end.exit_code, 128 + SIGKILL) << "a signal is the cause, whoever is seen first";
+          "cat to$RANK; echo error: rank $RANK lost a peer; exit 1");  // cat ends when rank 1 ends
+  EXPECT_EQ(end.exit_code, 128 + SIGKILL) << "a signal is the cause, in any order of the ranks";
   EXPECT_THAT(contents("err"), HasSubstr("rank 2 ended with exit code 1: error: rank 2 lost a"));
 }
 
@@ -128,7 +128,8 @@ TEST_F(RankGroupTest, PrefersTheErrorFileToTheLog) {
   run("[ $RANK = 2 ] || exit 0\n"
       "echo '{\"message\": {\"message\": \"from the file\"}}' > $TORCHELASTIC_ERROR_FILE; exit 1");
   const GroupEnd end = run("[ $RANK = 2 ] || exit 0; echo error: from the log; exit 1");
-  EXPECT_THAT(end.failure, HasSubstr("error: from the log")) << "an old file is no news";
+  EXPECT_THAT(end.failure, HasSubstr("error: from the log"))
+      << "the error file of an earlier run is ignored";
   EXPECT_THAT(contents("err"), Not(HasSubstr("told to end")));
 }
 
@@ -156,7 +157,7 @@ TEST_F(RankGroupTest, EndsWhatARankLeavesBehind) {
   for (const char* file : {"child0", "child1", "child2"}) {
     const std::string pid = contents(file);
     ASSERT_FALSE(pid.empty());
-    // it may still be on its way out, but it has been killed
+    // it may not have exited yet, but it has been killed
     std::ifstream status("/proc/" + std::to_string(std::stoi(pid)) + "/stat");
     std::string text((std::istreambuf_iterator<char>(status)), {});
     EXPECT_TRUE(text.empty() || text.find(") Z") != std::string::npos ||

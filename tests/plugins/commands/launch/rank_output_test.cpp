@@ -26,7 +26,7 @@ std::string contents(const fs::path& path) {
   return std::string((std::istreambuf_iterator<char>(in)), {});
 }
 
-/// A rank whose streams the test writes, and a screen that writes to two files.
+/// A rank whose output the test writes, and a screen that writes to two files.
 class RankOutputTest : public ::testing::Test {
  protected:
   ~RankOutputTest() override { fs::remove_all(folder_); }
@@ -59,7 +59,7 @@ class RankOutputTest : public ::testing::Test {
   const fs::path folder_ = make_folder();
   const Descriptor screen_output_ = open_screen("out"), screen_errors_ = open_screen("err");
   Screen screen_{screen_output_.get(), screen_errors_.get()};
-  Descriptor out_, err_;  ///< the rank's ends
+  Descriptor out_, err_;  ///< the rank's ends of the pipes
 };
 
 TEST_F(RankOutputTest, LogsBothStreamsAndShowsEachOnItsOwn) {
@@ -107,7 +107,7 @@ TEST_F(RankOutputTest, WaitsForTheEndOfALine) {
 TEST_F(RankOutputTest, TakesWhatIsLeftAtTheEndWithoutWaitingForOthers) {
   const auto output = rank("");
   put(out_, "one\ntwo");
-  output->finish();  // the writing ends are still open, as in a child of the rank
+  output->finish();  // the write ends are still open, as in a child of the rank
   EXPECT_EQ(contents(log()), "one\ntwo\n");
   EXPECT_EQ(output->output_to_poll(), -1);
   EXPECT_EQ(output->errors_to_poll(), -1);
@@ -121,7 +121,7 @@ TEST_F(RankOutputTest, KeepsTheLastLinesForAReport) {
   ASSERT_EQ(output->last_lines().size(), RankOutput::kNumLinesKept);
   EXPECT_EQ(output->last_lines().front(), "line 26");
   EXPECT_EQ(output->last_lines().back(), std::string(1000, 'x'));
-  EXPECT_EQ(contents(log()).size(), 10 * 7 + 30 * 8 + 5001u) << "the log has all of it";
+  EXPECT_EQ(contents(log()).size(), 10 * 7 + 30 * 8 + 5001u) << "the log has everything";
 }
 
 TEST_F(RankOutputTest, TakesTheLastErrorForTheLastWords) {
@@ -152,7 +152,7 @@ TEST_F(RankOutputTest, IsNotReadWhileTheScreenIsFull) {
   EXPECT_NE(output->output_to_poll(), -1);
   screen_.output.add(std::string(2 << 20, 'x'));
   EXPECT_EQ(output->output_to_poll(), -1);
-  EXPECT_NE(output->errors_to_poll(), -1) << "the other stream goes on";
+  EXPECT_NE(output->errors_to_poll(), -1) << "the other stream stays open";
   shown("out");
   EXPECT_NE(output->output_to_poll(), -1);
 }
@@ -185,7 +185,7 @@ TEST(Screen, DropsWhatNobodyReads) {
   ScreenStream stream(pipe.write_end.get());
   stream.add("lost");
   pipe.read_end.close();
-  const auto old = ::signal(SIGPIPE, SIG_IGN);  // as in the program
+  const auto old = ::signal(SIGPIPE, SIG_IGN);  // like the program
   stream.write_some();
   ::signal(SIGPIPE, old);
   EXPECT_FALSE(stream.has_waiting());

@@ -86,7 +86,7 @@ TEST(CurveData, StaysWithinItsLimitAndTellsWhatIsNotFinite) {
   const Value& odd = data.as_list()[0].at("curves").at("tag3");
   EXPECT_EQ(odd.at("num_odd").as_integer(), 1);
   EXPECT_EQ(to_json(odd.at("odd")), "[[80,\"nan\"]]");
-  EXPECT_EQ(data.as_list()[0].at("steps").as_list().size(), 2u);  // first and last of all buckets
+  EXPECT_EQ(data.as_list()[0].at("steps").as_list().size(), 2u);  // the first and last bucket
 }
 
 TEST(CurveData, ShortCurvesAreWhole) {

@@ -7,7 +7,7 @@
 namespace titan::commands {
 namespace {
 
-/// Two ranks, a forward of 1 s and a backward of 2 s each, of `num_microbatches`.
+/// Two ranks with `num_microbatches`; each has a forward of 1 s and a backward of 2 s.
 std::vector<RankTimeline> two_ranks(int num_microbatches) {
   std::vector<RankTimeline> ranks(2);
   for (int rank = 0; rank < 2; ++rank) {
@@ -43,7 +43,7 @@ TEST(ParsedTimeline, HasTheTrafficOfAStep) {
   EXPECT_EQ(found.steps[0].traffic[0].operation, "send");
   EXPECT_EQ(found.steps[0].traffic[0].calls, 2);
   EXPECT_EQ(found.steps[0].traffic[0].bytes, 9);
-  EXPECT_TRUE(found.steps[1].traffic.empty());  // as earlier versions wrote it
+  EXPECT_TRUE(found.steps[1].traffic.empty());  // the format of earlier versions
   EXPECT_EQ(found.num_unreadable, 1);
 }
 
@@ -51,12 +51,12 @@ TEST(PlannedTimeline, TakesTheSchedulesOrderAndMeasuredTimesWithoutWaiting) {
   const auto planned = planned_timeline(two_ranks(2), 5);
   ASSERT_EQ(planned.size(), 2u);
   EXPECT_EQ(planned[0][0].name, "0F0");
-  EXPECT_EQ(planned[0][0].end, 1);  // 1.5 s, of which it waited for 0.5 s
+  EXPECT_EQ(planned[0][0].end, 1);  // 1.5 s, of which 0.5 s were waiting
   EXPECT_EQ(planned[1][0].begin, 1);
   EXPECT_EQ(planned[1].back().name, "1B1");
   EXPECT_EQ(planned[1].back().end, 3 + 2 * 2);
   EXPECT_EQ(planned[0].back().end, 9);
-  EXPECT_EQ(planned[0].size(), 4u);  // nothing that is sent
+  EXPECT_EQ(planned[0].size(), 4u);  // no transfers
 }
 
 TEST(PlannedTimeline, HasEveryRoundOfAccumulatedGradients) {
@@ -96,7 +96,7 @@ TEST(RankTimelines, OfAStepThatWasDoneAgainTheLastCounts) {
       3);
   ASSERT_EQ(timeline.steps.size(), 1u);
   EXPECT_EQ(timeline.steps[0].begin, 9);
-  EXPECT_EQ(timeline.num_unreadable, 1);  // ends before it begins; the torn end is no line yet
+  EXPECT_EQ(timeline.num_unreadable, 1);  // a span with end < begin; the torn line does not count
   EXPECT_TRUE(timeline.plan.actions.empty());
 }
 

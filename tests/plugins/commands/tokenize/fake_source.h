@@ -1,5 +1,5 @@
-// Data sets and a tokenizer without files, whose tokens can be worked out by hand, and a reader of
-// the output. Used by the tests of this folder.
+// Data sets and a tokenizer without files, whose tokens are easy to compute, and a reader of the
+// output. Used by the tests of this folder.
 #pragma once
 
 #include <atomic>
@@ -81,7 +81,7 @@ class FakeIndexed final : public IndexedDataset {
   std::vector<std::string> texts_;
 };
 
-/// `texts` in `num_shards` consecutive parts; some of them are empty when there are few texts.
+/// `texts` in `num_shards` consecutive shards. Some are empty when there are few texts.
 class FakeStreamed final : public StreamedDataset {
  public:
   FakeStreamed(std::vector<std::string> texts, int64_t num_shards)
@@ -139,7 +139,7 @@ inline void write_bytes(const std::filesystem::path& path, const std::string& by
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// The documents of PREFIX.bin and PREFIX.idx, every field of the index looked at.
+/// The documents of PREFIX.bin and PREFIX.idx. Checks every field of the index.
 inline std::vector<std::vector<int64_t>> read_output(const std::filesystem::path& prefix) {
   const std::string bin = read_bytes(prefix.string() + ".bin");
   const std::string idx = read_bytes(prefix.string() + ".idx");
@@ -172,7 +172,7 @@ inline std::vector<std::vector<int64_t>> read_output(const std::filesystem::path
   return documents;
 }
 
-/// What `texts` become by `WrittenTokenizer(..., factor)`.
+/// The documents that `WrittenTokenizer(..., factor)` makes of `texts`.
 inline std::vector<std::vector<int64_t>> expected_documents(const std::vector<std::string>& texts,
                                                             const Framing& framing,
                                                             int64_t factor = 1) {
@@ -188,7 +188,7 @@ inline std::vector<std::vector<int64_t>> expected_documents(const std::vector<st
 
 inline constexpr Framing kFramed = {.bos = WrittenTokenizer::kBos, .eos = WrittenTokenizer::kEos};
 
-/// A folder of its own, and a tokenisation into it in small blocks.
+/// A new folder, and a tokenization into it with small blocks.
 class TokenizeTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -211,7 +211,7 @@ class TokenizeTest : public ::testing::Test {
   TokenizationState run() {
     return tokenise(request_, [](const TokenizationState&) { return true; });
   }
-  /// Stops at the first chance after `documents`.
+  /// Stops at the first opportunity after `documents`.
   TokenizationState run_until(int64_t documents) {
     return tokenise(request_, [&](const TokenizationState& s) { return s.documents < documents; });
   }

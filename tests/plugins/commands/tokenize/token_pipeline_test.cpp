@@ -19,7 +19,8 @@ constexpr int64_t kDocuments = 20'000;
 const std::vector<std::string> kTexts(kDocuments, std::string(200, 'x'));
 constexpr PipelineOptions kSmall = {
     .num_workers = 4, .block_bytes = 2000, .piece_bytes = 1000, .most_waiting_bytes = 20'000};
-// what waits, and per worker a block of 10 documents and a piece; capacities may be twice the size
+// queued bytes, and per worker a block of 10 documents and a piece; capacities may be twice the
+// size
 constexpr int64_t kMostAhead = (20'000 + 4 * (2000 + 2 * 1000)) / 200 * 2;
 
 template <class Source>
@@ -29,7 +30,7 @@ int64_t most_read_ahead(const Source& source) {
   TokenPiece piece;
   int64_t documents = 0, most = 0;
   for (int takes = 0; pipeline.take(piece, 60) == Taken::piece; ++takes) {
-    // now and then the writer is so slow that unbounded workers would be done
+    // sometimes the writer is so slow that unbounded workers would finish
     const double end = monotonic_seconds() + (takes % 800 == 0 ? 0.05 : 0);
     while (monotonic_seconds() < end) std::this_thread::yield();
     most = std::max(most, source.reads - documents);

@@ -157,7 +157,7 @@ TEST_F(TokenizationOutput, CutsBackWhatAKillLeftBehindTheJournal) {
 }
 
 TEST_F(TokenizationOutput, IsFinishedAfterAKillAnywhereBetweenTheRenames) {
-  // an older result lies there; it must never be taken for the new one
+  // an older result exists; the command must never mistake it for the new one
   for (const int instant : {0, 1, 2, 3, 4}) {
     request_.prefix = folder_ / std::to_string(instant) / "text";
     request_.overwrite = true;
@@ -166,16 +166,16 @@ TEST_F(TokenizationOutput, IsFinishedAfterAKillAnywhereBetweenTheRenames) {
     run();
     request_.dataset = &indexed_;
     request_.identity = Value::map({{"tokenizer", "newer"}});
-    // stop as soon as everything is in the journal
+    // stop when the journal is complete
     const TokenizationState state = tokenise(request_, [&](const TokenizationState&) {
       return read_bytes(output(".journal")).find("\"is_complete\":true") == std::string::npos;
     });
     EXPECT_FALSE(state.is_complete);
     if (instant >= 1) fs::remove(output(".idx"));
     if (instant >= 2) fs::rename(output(".bin.part"), output(".bin"));
-    if (instant >= 2) request_.overwrite = false;  // what has its name is this run's own
+    if (instant >= 2) request_.overwrite = false;  // the file is this run's own
     if (instant >= 3) {
-      // let it finish, then put back what a kill before the last removals leaves
+      // finish, then restore the files that a kill before the last removals leaves
       const std::string sizes = read_bytes(output(".sizes.part"));
       const std::string journal = read_bytes(output(".journal"));
       EXPECT_TRUE(run().is_complete);
@@ -194,7 +194,7 @@ TEST_F(TokenizationOutput, NeverLeavesAnOlderIndexBesideNewIds) {
   run();
   request_.dataset = &indexed_;
   request_.overwrite = true;
-  // the new ids cannot get their name: what is there then is what a kill at this moment leaves
+  // the new ids cannot be renamed, so the files are those after a kill at this moment
   fs::remove(output(".bin"));
   fs::create_directories(output(".bin") / "full");
   EXPECT_THROW(run(), Error);

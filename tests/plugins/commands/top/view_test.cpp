@@ -60,7 +60,7 @@ TEST(RunSnapshot, WhoWorksWhileHalfOfTheOthersWaitIsAwaited) {
   statuses.ranks[0].waiting_seconds = statuses.ranks[1].waiting_seconds = 6;
   EXPECT_EQ(marks(statuses),
             (std::vector<RankMark>{kNone, kNone, RankMark::awaited, RankMark::awaited}));
-  statuses.ranks[1].waiting_seconds = 4;  // not for long
+  statuses.ranks[1].waiting_seconds = 4;  // only a short wait
   EXPECT_EQ(marks(statuses), (std::vector<RankMark>(4, kNone)));
 }
 
@@ -157,7 +157,7 @@ TEST(TopView, AStatusThatIsOldIsNotShownAsWhatTheRankIsDoing) {
   EXPECT_TRUE(holds(row(1), " no sign of life 4 s"));
   EXPECT_TRUE(holds(row(2), " no sign of life 3:07"));
   EXPECT_TRUE(holds(row(2), "! SILENT"));
-  EXPECT_TRUE(holds(row(3), " forward ")) << "it has said that it ended";
+  EXPECT_TRUE(holds(row(3), " forward ")) << "it has reported its end";
 }
 
 TEST(TopView, ColoursAreNeverTheOnlySign) {

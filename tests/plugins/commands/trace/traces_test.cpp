@@ -1,5 +1,5 @@
-// The text of Chrome traces: split, given arrows, merged. The files of the profiler itself are
-// judged by foreign readers in tests/end_to_end/profiling_test.py.
+// The text of Chrome traces: splitting, adding arrows, merging. tests/end_to_end/profiling_test.py
+// opens the profiler's own files with other readers.
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace titan::commands {
 namespace {
 
-/// As Kineto writes them.
+/// Events in Kineto's format.
 std::string comm(const std::string& name, int64_t sequence, double begin, int pid = 77,
                  const std::string& group = "fsdp") {
   return R"({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": )" +
@@ -132,7 +132,7 @@ TEST_F(MergedTraceTest, HasAProcessPerRankAndArrowsBetweenThem) {
         trace(0, {comm("all_gather", 3, 10), comm("send to 1", 1, 60, 77, "pp"),
                   R"({"ph": "X", "name": "k", "pid": 0, "tid": 7, "ts": 1})",
                   R"({"ph": "X", "name": "s", "pid": "Spans", "tid": 1, "ts": 1})"}));
-  // of another base of time: 2 microseconds later
+  // with a time base 2 microseconds later
   write("rank1_trace.json",
         trace(1,
               {comm("all_gather", 3, 5, 78), comm("receive from 0", 1, 50, 78, "pp"),
@@ -142,7 +142,7 @@ TEST_F(MergedTraceTest, HasAProcessPerRankAndArrowsBetweenThem) {
   const std::vector<RankTraceFile> files = find_rank_traces(folder_);
   ASSERT_EQ(files.size(), 2u);
   const MergedTrace merged = merge_traces(files);
-  EXPECT_EQ(merged.num_collectives, 2) << "number 4 is known of one rank only";
+  EXPECT_EQ(merged.num_collectives, 2) << "only one rank has number 4";
   const std::vector<Value> from = events_of(merged.text, "s"), to = events_of(merged.text, "f");
   ASSERT_EQ(from.size(), 2u);
   ASSERT_EQ(to.size(), 2u);

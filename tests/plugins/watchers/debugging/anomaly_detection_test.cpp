@@ -1,4 +1,4 @@
-// An operation whose backward gives a NaN is named with the module that recorded it.
+// An operation whose backward gives a NaN is reported with the module that recorded it.
 #include "plugins/watchers/debugging/anomaly_detection.h"
 
 #include <ATen/ops/sqrt.h>

@@ -1,5 +1,5 @@
-// Layers that are made to go bad are named: forward and backward, on whichever rank, computed again
-// or not.
+// Finds layers that are made to produce bad values: in forward and backward, on any rank,
+// recomputed or not.
 #include "plugins/watchers/debugging/bad_value_finder.h"
 
 #include <mutex>
@@ -23,7 +23,7 @@ using debug_test::Transform;
 using titan::testing::error_of;
 using titan::testing::holds;
 
-/// A run whose bad steps are looked into.
+/// A run whose bad steps are analysed.
 struct SearchedRun : DebuggedRun {
   explicit SearchedRun(const Transform& transform, const dist::Mesh& on = dist::Mesh(),
                        std::optional<double> smallest_scale = {})
@@ -74,7 +74,7 @@ TEST(BadValueFinder, NamesABadWeightBeforeAnyActivation) {
 TEST(BadValueFinder, NamesWhereTheBackwardGoesBad) {
   SearchedRun run(change_output("layers.1.feed_forward", 0, spoilt_backward));
   const std::string text = run.found();
-  // the gradient comes into the layer's last operation good and leaves it bad
+  // the gradient is good before the layer's last operation in the backward and bad after it
   EXPECT_TRUE(holds(text, "the gradient of the output of layers.1.feed_forward.w2"));
   EXPECT_TRUE(holds(text, "in the backward of microbatch 0"));
   EXPECT_TRUE(holds(text, "debug.detect_anomaly names the operation"));
@@ -110,13 +110,13 @@ TEST(BadValueFinder, NamesTheEarliestOfAllRanksOnAll) {
     const std::lock_guard lock(mutex);
     texts.insert(text);
   });
-  ASSERT_EQ(texts.size(), 1u) << "the ranks say different things";
+  ASSERT_EQ(texts.size(), 1u) << "the ranks report different texts";
   EXPECT_TRUE(holds(*texts.begin(), "the output of layers.1.feed_forward.w1 is bad"));
   EXPECT_TRUE(holds(*texts.begin(), "microbatch 0"));
   EXPECT_TRUE(holds(*texts.begin(), "(rank 2, step 5)"));
 }
 
-/// Adds to a gradient where ranks and microbatches are added up.
+/// Adds a value to a gradient where ranks and microbatches are summed.
 class Overflow final : public GradientReducer {
  public:
   explicit Overflow(nn::Parameter& parameter) : parameter_(parameter) {}

@@ -1,5 +1,5 @@
-// A small model whose steps run through their stages, and layers of it that are made to fail. Used
-// by the tests of the tools of [debug].
+// A small model whose steps run through all stages, and layers that are made to fail. Used by the
+// tests of the tools of [debug].
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ using core::StepRunner;
 
 using Transform = std::function<void(ModelPart&)>;
 
-/// `change` on what the module at `path` gives, in microbatch `microbatch` of each run.
+/// Applies `change` to the result of the module at `path`, in microbatch `microbatch` of each run.
 inline Transform change_output(const std::string& path, int64_t microbatch,
                                const std::function<at::Tensor(const at::Tensor&)>& change) {
   return [=](ModelPart& part) {
@@ -46,7 +46,7 @@ inline at::Tensor spoilt(const at::Tensor& y) {
   return y * std::numeric_limits<double>::quiet_NaN();
 }
 
-/// As it is, but with a gradient of NaN on the way back.
+/// The same values, but a gradient of NaN in the backward.
 inline at::Tensor spoilt_backward(const at::Tensor& y) {
   const at::Tensor handed = y * 1;
   if (handed.requires_grad()) handed.register_hook([](const at::Tensor& g) { return spoilt(g); });
@@ -57,7 +57,7 @@ inline at::Tensor spoilt_backward(const at::Tensor& y) {
 struct DebuggedRun {
   DebuggedRun(const dist::Mesh& on, const Transform& transform) : mesh(on) { transform(part); }
 
-  /// [after the tools went around the part]
+  /// [after the tools have wrapped the part]
   void connect(std::vector<GradientReducer*> reducers) {
     part.materialize(c10::kCPU, at::kDouble, 11);
     executor.connect({part, *device, {}, std::move(reducers), mesh.recorder()});

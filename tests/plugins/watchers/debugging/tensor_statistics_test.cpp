@@ -1,4 +1,4 @@
-// Numbers of a tensor by hand, and hashes that do not depend on how it was cut.
+// Statistics of tensors, computed by hand, and hashes that do not depend on sharding.
 #include "plugins/watchers/debugging/tensor_statistics.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What a trace holds of a step, and that writing it changes nothing.
+// The entries of a trace for a step; writing it changes nothing.
 #include "plugins/watchers/debugging/tensor_trace.h"
 
 #include <set>

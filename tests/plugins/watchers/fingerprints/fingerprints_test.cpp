@@ -26,7 +26,7 @@ class FingerprintsTest : public ::testing::Test {
     return {.tokens = tokens, .labels = tokens + 1};
   }
 
-  /// What is written of a step whose global batch is `rows`, dealt to so many ranks.
+  /// The fingerprint of a step with the global batch `rows`, distributed to `num_ranks` ranks.
   std::string written(const std::vector<int64_t>& rows, int64_t num_ranks) {
     const auto each = static_cast<int64_t>(rows.size()) / num_ranks;
     titan::testing::run_ranks({.dp_replicate = num_ranks}, [&](const dist::Mesh& mesh) {

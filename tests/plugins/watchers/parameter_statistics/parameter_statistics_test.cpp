@@ -1,4 +1,4 @@
-// Norms and histograms of parameters, of values that are counted by hand.
+// Norms and histograms of parameters, compared with counts by hand.
 #include "plugins/watchers/parameter_statistics/parameter_statistics.h"
 
 #include <cmath>

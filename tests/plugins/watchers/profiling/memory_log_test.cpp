@@ -1,5 +1,5 @@
-// The history of memory: what was there at the highest moment, and the snapshot of it. PyTorch's
-// own tools open snapshots of runs in tests/end_to_end/profiling_test.py.
+// The history of memory: the allocations at the peak, and its snapshot.
+// tests/end_to_end/profiling_test.py opens snapshots of runs with PyTorch's own tools.
 #include "plugins/watchers/profiling/memory_log.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST_F(MemoryLogTest, KnowsTheHighestMoment) {
   log_.taken(4, 45);
   EXPECT_EQ(log_.peak().bytes, 155);
   expect_sums();
-  log_.given_back(77);  // older than the log
+  log_.given_back(77);  // allocated before the log started
   log_.reset_peak();
   EXPECT_EQ(log_.peak().bytes, 155);
   log_.given_back(4);
@@ -90,7 +90,7 @@ TEST_F(MemoryLogTest, KeepsTheLastEntries) {
     if (i > 10) log_.given_back(i);
   }
   const MemoryHistoryCopy history = log_.copy();
-  EXPECT_EQ(history.live.size(), 10u) << "blocks whose events are gone are still told";
+  EXPECT_EQ(history.live.size(), 10u) << "blocks whose events are gone are still listed";
   const std::vector<SnapshotEntry> entries = snapshot_entries(history, 100);
   ASSERT_EQ(entries.size(), 100u);
   EXPECT_STREQ(entries.back().action, "free_completed");

@@ -1,5 +1,5 @@
-// Which steps are recorded, against torch.profiler.schedule as torchtitan v0.2.2 uses it (wait =
-// freq - warmup - active; the step that a session begins with has phase 0).
+// Which steps are recorded, compared with torch.profiler.schedule as torchtitan v0.2.2 uses it
+// (wait = freq - warmup - active; the first step of a session has phase 0).
 #include "plugins/watchers/profiling/trace_schedule.h"
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace titan::profiling {
 namespace {
 
-/// One letter per step: . w R, and ! for the last that is recorded.
+/// One letter per step: . w R, and ! for the last recorded step.
 std::string steps(const TraceSchedule& schedule, int64_t first, int64_t last) {
   std::string text;
   for (int64_t step = first; step <= last; ++step) switch (schedule.action(step)) {
