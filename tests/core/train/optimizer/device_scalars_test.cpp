@@ -10,7 +10,7 @@
 namespace titan::core::device_scalars_test {
 namespace {
 
-class HeldNumbersTest : public ::testing::Test {
+class DeviceScalarsTest : public ::testing::Test {
  protected:
   /// From begin() to reduced(), like an executor that keeps its losses on the device where allowed,
   /// and like gradient clipping.
@@ -40,7 +40,7 @@ class HeldNumbersTest : public ::testing::Test {
   DeviceScalars numbers_{[](int64_t step) { return step % 5 == 0; }};
 };
 
-TEST_F(HeldNumbersTest, HoldsAllStepsButThoseThatAreLookedAt) {
+TEST_F(DeviceScalarsTest, HoldsAllStepsButThoseThatAreLookedAt) {
   for (const int64_t number : {1, 4, 5, 6, 10}) {
     Step step{.number = number};
     numbers_.begin(step);
@@ -48,7 +48,7 @@ TEST_F(HeldNumbersTest, HoldsAllStepsButThoseThatAreLookedAt) {
   }
 }
 
-TEST_F(HeldNumbersTest, ABadStepIsNamedWhenTheNextOneIsLookedAt) {
+TEST_F(DeviceScalarsTest, ABadStepIsNamedWhenTheNextOneIsLookedAt) {
   run(1, 6);
   run(7, 7, std::numeric_limits<double>::infinity());
   run(8, 9);
@@ -58,7 +58,7 @@ TEST_F(HeldNumbersTest, ABadStepIsNamedWhenTheNextOneIsLookedAt) {
       << error.message();
 }
 
-TEST_F(HeldNumbersTest, AnAttemptThatNeverWasIsForgotten) {
+TEST_F(DeviceScalarsTest, AnAttemptThatNeverWasIsForgotten) {
   Step step{.number = 1};
   compute(numbers_, step, std::numeric_limits<double>::quiet_NaN());
   numbers_.abort(step);
@@ -66,7 +66,7 @@ TEST_F(HeldNumbersTest, AnAttemptThatNeverWasIsForgotten) {
   numbers_.require_finite();
 }
 
-TEST_F(HeldNumbersTest, ANumberOfAnExecutorThatLeavesNothingIsJudgedAlike) {
+TEST_F(DeviceScalarsTest, ANumberOfAnExecutorThatLeavesNothingIsJudgedAlike) {
   Step step{.number = 1};
   numbers_.begin(step);
   step.loss = {.normalized_sum = std::numeric_limits<double>::infinity()};
@@ -80,7 +80,7 @@ TEST_F(HeldNumbersTest, ANumberOfAnExecutorThatLeavesNothingIsJudgedAlike) {
 }
 
 // A run that seldom logs must not collect tensors without limit.
-TEST_F(HeldNumbersTest, LooksAtAStepBeforeTooManyAreHeld) {
+TEST_F(DeviceScalarsTest, LooksAtAStepBeforeTooManyAreHeld) {
   DeviceScalars never([](int64_t) { return false; });
   int64_t num_seen = 0;
   for (int64_t number = 1; number <= 3000; ++number) {
