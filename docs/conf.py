@@ -9,7 +9,7 @@ project = "Titan"
 root_doc = "README"
 extensions = ["myst_parser", "breathe"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "made/doctrees", "made/xml"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

@@ -47,5 +47,5 @@ PREDEFINED = TITAN_API= TITAN_OPTIONAL_HEADER(x)=
 QUIET = YES
 WARNINGS = NO
 END
-.venv-site/bin/sphinx-build -q -W --keep-going -b "$builder" docs "$out"
+.venv-site/bin/sphinx-build -q -W --keep-going -b "$builder" -d docs/made/doctrees docs "$out"
 printf 'site: %s\n' "$out/README.html"

@@ -1,6 +1,7 @@
 # `cmake --install`: installs the program and the CMake package Titan, against which plugins outside this tree are built.
 #   <prefix>/bin/titan  <prefix>/lib/libtitan_{base,sdk}.so  <prefix>/lib/titan/plugins/*.plugin.so
 #   <prefix>/include/titan/...  <prefix>/lib/cmake/Titan/...  <prefix>/share/titan/template/...
+#   <prefix>/share/doc/titan/...: the pages of docs/, and html/ if tools/site.sh has built the site
 
 include(CMakePackageConfigHelpers)
 
@@ -10,6 +11,9 @@ install(DIRECTORY ${TITAN_PLUGIN_DIRECTORY}/ DESTINATION lib/titan/plugins FILES
 if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/template)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/template DESTINATION share/titan)
 endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION share/doc/titan
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN made EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/build/site/ DESTINATION share/doc/titan/html OPTIONAL)
 configure_package_config_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/TitanConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/TitanConfig.cmake INSTALL_DESTINATION lib/cmake/Titan)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/TitanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
