@@ -194,7 +194,7 @@ class EarlierRunTest(BranchesCase):
         self.assertGreaterEqual(len(before), 5)
         run = self.train_to(5, *self.OFF)
         kept, = (self.out / "earlier").iterdir()
-        self.assertIn(f"is now in '{kept}'", run.stderr)
+        self.assertIn(f"are now in '{kept}'", run.stderr)
         self.assertEqual({name: (kept / name).read_bytes() for name in before}, before)
         self.assertEqual([line["step"] for line in metrics(self.out)], [1, 2, 3, 4, 5])
         compare = subprocess.run([TITAN, "compare", kept, self.out], capture_output=True, text=True, timeout=HANG)

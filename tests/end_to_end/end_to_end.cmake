@@ -27,7 +27,7 @@ function(titan_add_end_to_end name)
   endforeach()
 endfunction()
 
-foreach(name harness docs front assets train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint branches
+foreach(name harness docs docs_commands front assets train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint branches
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
         validation loss dpo tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora

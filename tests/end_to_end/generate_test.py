@@ -324,7 +324,7 @@ class BadInputTest(GenerateCase):
         self.assert_holds(self.refused("--prompt", "text"), "--prompt: text, but there is no tokenizer", "--model.hf_assets_path")
         self.assert_holds(self.refused("--prompt", "", "--model.hf_assets_path", TOKENIZER), "--prompt: an empty prompt")
         broken = self.write("broken.jsonl", '{"prompt": "a"}\n{"prompt"\n\n{"text": "a"}\n{"prompt_ids": [1, "x"]}\n')
-        self.assert_holds(self.refused("--prompts", broken, code=1), "broken.jsonl:2: malformed JSON", "broken.jsonl:4: neither \"prompt\"",
+        self.assert_holds(self.refused("--prompts", broken, code=1), "broken.jsonl:2: malformed JSON", "broken.jsonl:4: expected \"prompt\"",
                           "broken.jsonl:5: \"prompt_ids\" holds \"x\"")
         self.assert_holds(self.refused("--prompt", "a", "--temperature", 0, "--top-p", 1.5, "--num-samples", 0),
                           "--temperature must be > 0", "--top-p must be > 0 and <= 1, got 1.5", "--num-samples must be >= 1")

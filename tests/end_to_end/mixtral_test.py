@@ -173,7 +173,7 @@ class MixtralTest(MixtralCase):
 
     def test_what_cannot_be_is_refused_before_anything_starts(self):
         for arguments, words in ((["--model.load_balance_loss", "0.1", *degrees(tensor_parallel=2)],
-                                  ["--model.load_balance_loss 0.1", "one of whole sequences"]),
+                                  ["--model.load_balance_loss 0.1", "needs whole sequences"]),
                                  (["--model.top_k", "9"], ["model.top_k = 9 is above model.num_experts = 8"]),
                                  (["--model.name", "llama3", "--model.flavor", "debugmodel", "--debug.moe_force_load_balance"],
                                   ["forced expert load balance in a model without experts is not built yet"]),
