@@ -96,6 +96,17 @@ class DocsTest(Case):
         self.assertEqual(wrong, [])
         self.assertGreater(checked, 60)
 
+    def test_guides_name_every_shipped_component(self):
+        guides = {"model": "models", "logger": "observing", "watcher": "observing", "optimizer": "optimizers", "lr_scheduler": "optimizers",
+                  "loss": "losses", "dataset": "data", "tokenizer": "data", "converter": "quantize", "parallelism": "choose_a_layout",
+                  "activation_checkpoint": "activation_checkpointing", "pipeline_schedule": "pipeline_schedules"}
+        page = (ROOT / "docs/guides/write_a_plugin.md").read_text()
+        for line in titan("list", "--files").stdout.splitlines()[1:]:
+            kind, name = line.split()[:2]
+            self.assertRegex(page, rf"(?m)^\| (?:[\w, ]*, )?{kind}(?:, [\w, ]*)? \|", "a row of the kind in write_a_plugin.md")
+            if kind in guides:
+                self.assertRegex((ROOT / f"docs/guides/{guides[kind]}.md").read_text(), rf"(?<![\w.]){re.escape(name)}(?![\w.])", kind)
+
     @thorough
     def test_pages_of_the_reference_say_what_the_program_says(self):
         run = subprocess.run([sys.executable, ROOT / "tools/reference_pages.py", "--check"], capture_output=True, text=True,
