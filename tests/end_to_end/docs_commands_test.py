@@ -16,7 +16,8 @@ STARTS = re.compile(r"(?:\w+=\S* )*(?:titan|\./run_\w+\.sh|torchrun|srun|mpirun|
 FIRST = "docs/start/first_run.md"  # saves the checkpoints that other pages read
 PAGES = [FIRST, *sorted(str(page.relative_to(ROOT)) for page in [ROOT / "README.md", *(ROOT / "docs").glob("start/*.md"), *(ROOT / "docs").glob("guides/*.md")]
                         if str(page.relative_to(ROOT)) != FIRST)]
-KINDS = ("model", "optimizer", "loss", "dataset", "tokenizer", "converter", "activation_checkpoint", "logger", "watcher", "device", "profiling")
+KINDS = ("model", "optimizer", "loss", "dataset", "tokenizer", "converter", "activation_checkpoint", "logger", "watcher", "device", "profiling",
+         "quantize")
 # regular expressions of commands that a test cannot run, and what they need
 NEEDS = {
     r"\.\.\.|<\w+>|\b(?:FILE|IN OUT)\b": "the reader's own arguments",
@@ -48,10 +49,6 @@ def commands_of(page):
                 yield line
 
 
-def why_not(command):
-    return next((reason for pattern, reason in NEEDS.items() if re.search(pattern, command)), None)
-
-
 @functools.cache
 def help_of(command):
     run = titan(command, "--help")
@@ -81,8 +78,8 @@ class DocsCommandsTest(Case):
         used = set()
         for page in PAGES:
             for command in commands_of(page):
-                if reason := why_not(command):
-                    used.add(reason)
+                if reasons := {reason for pattern, reason in NEEDS.items() if re.search(pattern, command)}:
+                    used |= reasons
                     continue
                 with self.subTest(page=page, command=command):
                     run = subprocess.run(["bash", "-c", command], cwd=self.folder, env=variables, stdin=subprocess.DEVNULL, timeout=HANG,
@@ -98,13 +95,12 @@ class DocsCommandsTest(Case):
         checked, wrong = 0, []
         for page in pages:
             for command in commands_of(page):
-                words = command.split()
-                if "titan" not in words and not any(word.endswith("run_train.sh") for word in words):
+                words, (_, *own) = command.split(), re.split(r"\btitan |run_train\.sh", command, maxsplit=1)
+                if not own or not re.match(r"(?:\w+=\S* )*(?:titan|\./run_train\.sh|torchrun|srun|cd) ", command):
                     continue
                 names = {words[i + 1] for i, word in enumerate(words[:-1]) if word == "titan" or (word == "--" and "launch" in words)} or {"train"}
                 known = set().union(*(help_of(name) for name in names if "/" not in name))
-                own = re.split(r"\btitan |run_train\.sh", command, maxsplit=1)[1]
-                for flag in re.findall(r"(?<=\s)--[a-z][\w.-]*", " " + own):
+                for flag in re.findall(r"(?<=\s)--[a-z][\w.-]*", " " + own[0]):
                     checked += 1
                     section, _, key = flag[2:].partition(".")
                     if key:
