@@ -21,12 +21,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOTED = "tests/words.json"
 LONGEST, LONGEST_SUBJECT = 35, 72
-# older words, each with the regular expression that finds it
-WORDS = {"beside": r"\bbeside\b", "taker": r"taker", "told": r"\btold\b", "goes on": r"\b(?:go|goes|going|went) on\b", "dealt": r"\bdealt?s?\b",
-         "whoever": r"\b(?:whoever|whatever)\b", "stray": r"\bstrays?\b", "played": r"\b(?:played|plays) (?:rank|step)s?\b",
-         "rehearsal": r"\brehears(?:al|e|es|ed)\b", "trial": r"\btrials?\b", "meeting": r"\bmeeting\b", "type of numbers": r"\btypes? of numbers\b",
-         "under way": r"\bunder way\b", "line that is none": r"\bthat (?:is|are) none\b", "a step of ours": r"\b(?:step|checkpoint|run)s? of ours\b",
-         "stands still": r"\bstands? still\b", "comes to its end": r"\bcomes? to (?:its|an) end\b"}
+# older words, each with the regular expression that finds it; literal text comes first, which Python finds fastest
+WORDS = {"beside": r"beside(?<=\bbeside)\b", "taker": r"taker", "told": r"told(?<=\btold)\b",
+         "goes on": r" on\b(?:(?<=\bgo on)|(?<=\bgoes on)|(?<=\bgoing on)|(?<=\bwent on))", "dealt": r"deal(?<=\bdeal)t?s?\b",
+         "whoever": r"ever\b(?:(?<=\bwhoever)|(?<=\bwhatever))", "stray": r"stray(?<=\bstray)s?\b",
+         "played": r"play(?<=\bplay)(?:ed|s) (?:rank|step)s?\b", "rehearsal": r"rehears(?<=\brehears)(?:al|e|es|ed)\b", "trial": r"trial(?<=\btrial)s?\b",
+         "meeting": r"meeting(?<=\bmeeting)\b", "type of numbers": r"type(?<=\btype)s? of numbers\b", "under way": r"under way(?<=\bunder way)\b",
+         "line that is none": r"that (?<=\bthat )(?:is|are) none\b", "a step of ours": r" of ours\b(?<=(?:step|.run|oint|teps|runs|ints) of ours)",
+         "stands still": r"stand(?<=\bstand)s? still\b", "comes to its end": r"come(?<=\bcome)s? to (?:its|an) end\b"}
 FOLDERS = ("core", "sdk", "plugins", "docs")
 PLAIN = ("README.md", "docs/README.md", "docs/start/install.md", "docs/start/first_run.md", "docs/start/own_text.md", "docs/start/many_ranks.md")
 FOREIGN = {"snake_case", "WANDB_RESUME", "no_proxy", "RTLD_LOCAL", "record_stream", "reconfigure", "assistant_only_loss"}
