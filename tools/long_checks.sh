@@ -20,7 +20,7 @@ checks='combinations|30 min|200 random combinations of layouts, converters, opti
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 compared with float32
-convergence|40 min|loss curves of two models over seeds, layouts, dtypes and optimizers, compared with torchtitan's
+convergence|40 min|loss curves of two models over seeds, layouts, dtypes and optimizers, compared with torchtitan
 op_profile|6 min|share and speed of every operation of a step, compared with the peaks of the machine
 presets|1 min|docs/results/presets.md equals the output of titan estimate
 experts|20 min|300 steps of a mixture of experts, compared with a dense model of as many active parameters
@@ -37,7 +37,7 @@ asan|60 min|unit tests and six end-to-end tests with AddressSanitizer and Undefi
 tsan|40 min|unit tests without torch, and those of shared memory, under ThreadSanitizer
 cuda_kernels|5 min|the CUDA kernels compiled by nvcc: registers, spills, widths of accesses
 report_page|2 min|the page of titan report in headless Chromium
-tensorboard_pages|2 min|screenshots of TensorBoard's pages, for a person to look at
+tensorboard_pages|2 min|screenshots of TensorBoard pages, for a person to look at
 benchmarks|15 min|start-up, step, loader and operations
 first_loss|20 min|three clones, timed to the first loss
 other_torch|90 min|the other LibTorch of sdk/torch_versions.txt: build, unit tests, ladder, referees; bits, runs and plugins of both
