@@ -189,10 +189,11 @@ std::optional<std::string> Generate::next_line(int64_t number) const {
 
 /// Chats with the user at rank 0's terminal; every rank computes the same answers.
 void Generate::converse(Generator& generator, Output& output) const {
-  Value conversation;
+  const Value none;
+  Value conversation = none;
   for (int64_t number = 1; const auto line = next_line(number); ++number) {
     if (line->empty()) {
-      conversation = Value();
+      conversation = none;
       continue;
     }
     const Value said = conversation_of(*line);

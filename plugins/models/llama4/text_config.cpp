@@ -57,11 +57,11 @@ void complete_sizes(Value& text, const std::vector<models::HfKey>& keys) {
 /// By layer: 1 with positions, 0 without.
 Value positions_by_layer(const Value& text, int64_t n_layers) {
   const int64_t interval = std::max<int64_t>(integer(text, "no_rope_layer_interval", 4), 1);
-  const Value* told = given_list(text, "no_rope_layers");
-  const bool is_told = told && !told->as_list().empty();
+  const Value* given = given_list(text, "no_rope_layers");
+  const bool is_given = given && !given->as_list().empty();
   return by_layer(n_layers, [&](int64_t i) {
-    if (!is_told) return Value((i + 1) % interval != 0 ? 1 : 0);
-    const auto& layers = told->as_list();
+    if (!is_given) return Value((i + 1) % interval != 0 ? 1 : 0);
+    const auto& layers = given->as_list();
     const Value of_layer =
         static_cast<size_t>(i) < layers.size() ? layers[static_cast<size_t>(i)] : 0;
     return Value(of_layer == Value(0) || of_layer == Value(false) ? 0 : 1);

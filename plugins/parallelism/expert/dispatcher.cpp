@@ -31,26 +31,27 @@ Tensor numbers_by_expert(const Tensor& received) {
 
 class TokensAtRanks final : public nn::DispatchedTokens {
  public:
-  TokensAtRanks(const Tensor& mine, const Tensor& order, dist::RowCounts told, dist::Group group)
-      : order_(order), told_(std::move(told)), group_(std::move(group)) {
-    const Tensor came = dist::all_to_all(mine, told_.splits, group_);
-    by_expert_ = numbers_by_expert(told_.received).to(came.device());
+  TokensAtRanks(const Tensor& mine, const Tensor& order, dist::RowCounts row_counts,
+                dist::Group group)
+      : order_(order), row_counts_(std::move(row_counts)), group_(std::move(group)) {
+    const Tensor came = dist::all_to_all(mine, row_counts_.splits, group_);
+    by_expert_ = numbers_by_expert(row_counts_.received).to(came.device());
     rows = ops::rows_of_slots(came, by_expert_);
-    const Tensor of_experts = told_.received.sum(0);
+    const Tensor of_experts = row_counts_.received.sum(0);
     const int64_t* count = of_experts.const_data_ptr<int64_t>();
     counts.assign(count, count + of_experts.numel());
   }
 
   Tensor combine(const Tensor& made, const Tensor& weights) override {
     const Tensor by_rank = ops::in_order_of_slots(made, by_expert_);
-    const Tensor back = dist::all_to_all(by_rank, told_.splits.swapped(), group_);
+    const Tensor back = dist::all_to_all(by_rank, row_counts_.splits.swapped(), group_);
     return ops::sum_of_slots(ops::in_order_of_slots(back, order_), weights);
   }
 
  private:
   Tensor order_;      // slots by expert
   Tensor by_expert_;  // received rows by expert
-  dist::RowCounts told_;
+  dist::RowCounts row_counts_;
   dist::Group group_;
 };
 

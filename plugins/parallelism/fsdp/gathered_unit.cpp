@@ -25,7 +25,7 @@ void GatheredUnit::start() {
   at::AutoDispatchBelowADInplaceOrView below;
   buffer_ = empty_bytes({unit_.shards.size(), unit_.slot_bytes});
   const at::Tensor slot = buffer_.select(0, unit_.shards.rank());
-  const SideStreamScope beside(beside_);
+  const SideStreamScope copy_stream(copy_stream_);
   copy_in(slot);
   pending_ = unit_.shards.all_gather(buffer_.view({-1}), slot);
 }

@@ -10,15 +10,15 @@ namespace titan::fsdp {
 /// Copies a unit's shards, cast to the wire dtype, into this rank's slot of one flat buffer,
 /// gathers the buffer in place as bytes, and splits it into the leaves' new memory.
 ///
-/// Copying in runs on the stream `beside`, so that it does not delay the layer that computes
+/// Copying in runs on the stream `copy_stream`, so that it does not delay the layer that computes
 /// meanwhile. The collective runs on the backend's stream, waits only for the copies, and is
 /// visible after `finish`. The rest runs on the current stream, which owns the memory. Thread: the
 /// one that runs forward or backward.
 class GatheredUnit {
  public:
   /// All arguments outlive this object; `unit` is only read.
-  GatheredUnit(const Unit& unit, const Settings& settings, const SideStream& beside)
-      : unit_(unit), settings_(settings), beside_(beside) {}
+  GatheredUnit(const Unit& unit, const Settings& settings, const SideStream& copy_stream)
+      : unit_(unit), settings_(settings), copy_stream_(copy_stream) {}
 
   /// Starts the gather unless it was started or the unit is whole.
   void start();
@@ -38,7 +38,7 @@ class GatheredUnit {
 
   const Unit& unit_;
   const Settings& settings_;
-  const SideStream& beside_;
+  const SideStream& copy_stream_;
   at::Tensor buffer_;  // (ranks, slot_bytes); defined while a gather is in flight
   dist::Pending pending_;
   bool is_whole_ = false;

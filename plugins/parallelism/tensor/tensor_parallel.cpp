@@ -32,10 +32,10 @@ void cut(nn::Parameter& weight, int64_t dim, const dist::Group& group) {
 /// Sets in the batch of the layers below which tokens they have, and which ranks have copies.
 void annotate_token_layout(nn::Module& module, const TokenPart& part, const TokenCopies& copies) {
   module.wrap([part, copies](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
-    Batch told = batch;
-    told.places.part = part;
-    told.copies = copies;
-    return next(x, told);
+    Batch annotated = batch;
+    annotated.places.part = part;
+    annotated.copies = copies;
+    return next(x, annotated);
   });
 }
 

@@ -54,21 +54,21 @@ bool holds(const std::vector<AddedToken>& tokens, const std::string& content) {
 }  // namespace
 
 TokenizerConfig::TokenizerConfig(std::string_view content, std::string file,
-                                 const FilesBeside& beside, bool is_byte_level)
-    : file_(std::move(file)), map_file_(beside.folder + "/" + kSpecialTokensMapFile) {
+                                 const OtherFiles& others, bool is_byte_level)
+    : file_(std::move(file)), map_file_(others.folder + "/" + kSpecialTokensMapFile) {
   if (content.empty()) {
     json_ = std::make_shared<nlohmann::json>(nlohmann::json::object());
   } else {
     json_ = parse_json(content, file_);
   }
   view().require_object();
-  if (!beside.special_tokens_map.empty() && !json_->contains("added_tokens_decoder"))
-    map_ = parse_object(beside.special_tokens_map, map_file_);
+  if (!others.special_tokens_map.empty() && !json_->contains("added_tokens_decoder"))
+    map_ = parse_object(others.special_tokens_map, map_file_);
   const std::optional<JsonView> named = view().find("tokenizer_class");
   class_ = tokenizer_class_of(named && named->is_string()
                                   ? named->text()
-                                  : text_of_model(beside.model_config, "tokenizer_class"),
-                              text_of_model(beside.model_config, "model_type"), is_byte_level);
+                                  : text_of_model(others.model_config, "tokenizer_class"),
+                              text_of_model(others.model_config, "model_type"), is_byte_level);
 }
 
 /// If a file has null for the field, there is no token: later sources are not used.

@@ -21,7 +21,7 @@ namespace titan::huggingface {
 inline constexpr const char* kSpecialTokensMapFile = "special_tokens_map.json";
 
 /// Contents of other files of the folder, empty if missing. `folder`: for messages.
-struct FilesBeside {
+struct OtherFiles {
   std::string special_tokens_map;  ///< special_tokens_map.json
   std::string model_config;        ///< config.json, for the class if the tokenizer names none
   std::string folder;
@@ -34,7 +34,7 @@ class TokenizerConfig {
  public:
   /// An empty `content` is an empty configuration. Throws a data Error if it is not JSON.
   /// `is_byte_level`: whether tokenizer.json is byte-level.
-  TokenizerConfig(std::string_view content, std::string file, const FilesBeside& beside,
+  TokenizerConfig(std::string_view content, std::string file, const OtherFiles& others,
                   bool is_byte_level);
 
   /// Warns if add_bos_token differs from tokenizer.json. `begins`: its post_processor adds a token

@@ -178,18 +178,18 @@ TokenizerParts read_tokenizer_folder(const std::string& folder_name) {
   const fs::path folder(folder_name);
   require_folder(folder);
   const std::string config_json = read_json_file(folder / kConfigFile);
-  const FilesBeside beside = {.special_tokens_map = read_json_file(folder / kSpecialTokensMapFile),
-                              .model_config = has_file(folder / kModelConfigFile)
-                                                  ? read_file(folder / kModelConfigFile)
-                                                  : "",
-                              .folder = folder_name};
+  const OtherFiles others = {.special_tokens_map = read_json_file(folder / kSpecialTokensMapFile),
+                             .model_config = has_file(folder / kModelConfigFile)
+                                                 ? read_file(folder / kModelConfigFile)
+                                                 : "",
+                             .folder = folder_name};
   if (has_file(folder / kTokenizerFile)) {
     return parse_tokenizer_json(read_file(folder / kTokenizerFile), config_json, folder_name,
-                                beside);
+                                others);
   }
   const bool is_bpe = has_file(folder / kMerges);
   return read_vocab_folder(
-      folder, TokenizerConfig(config_json, (folder / kConfigFile).string(), beside, is_bpe));
+      folder, TokenizerConfig(config_json, (folder / kConfigFile).string(), others, is_bpe));
 }
 
 }  // namespace titan::huggingface

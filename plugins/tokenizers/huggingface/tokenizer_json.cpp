@@ -100,7 +100,7 @@ SpecialTokens complete_tokens(const TokenizerConfig& config, Vocabulary& vocabul
 }
 
 TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view config_json,
-                                    const std::string& name, const FilesBeside& beside) {
+                                    const std::string& name, const OtherFiles& others) {
   const std::string file = name + "/" + kTokenizerFile;
   const auto parsed = parse_json(json, file);
   const JsonView document(*parsed, file, "");
@@ -124,7 +124,7 @@ TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view conf
       vocabulary.add(added_tokens[i].content, added_tokens[i].id, places[i]);
     }
   }
-  const TokenizerConfig config(config_json, name + "/" + kConfigFile, beside, is_byte_level);
+  const TokenizerConfig config(config_json, name + "/" + kConfigFile, others, is_byte_level);
   SpecialTokens special = complete_tokens(config, vocabulary, added_tokens);
   if (type == "BPE" && is_byte_level) require_merges(model, vocabulary, added_tokens);
 

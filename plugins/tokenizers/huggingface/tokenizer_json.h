@@ -37,11 +37,11 @@ struct TokenizerParts {
 };
 
 /// `json` and `config_json`: the contents of tokenizer.json and of tokenizer_config.json, the
-/// latter empty if there is no such file. `name`: the folder, for messages. `beside`: its other
+/// latter empty if there is no such file. `name`: the folder, for messages. `others`: its other
 /// files. Throws a data Error that names the file and the component that is missing, wrong or not
 /// supported.
 TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view config_json,
-                                    const std::string& name, const FilesBeside& beside = {});
+                                    const std::string& name, const OtherFiles& others = {});
 
 /// Adds the configuration's tokens to the vocabulary, those without an id after the last id, and to
 /// `added_tokens`. Returns their ids.

@@ -249,11 +249,11 @@ CheckpointManifest read_checkpoint_manifest(const std::filesystem::path& folder)
   const std::filesystem::path path = folder / kManifestName;
   CheckpointManifest manifest = parse_checkpoint_manifest(read_text(path), path.string());
   const std::filesystem::path place = std::filesystem::absolute(path).lexically_normal();
-  const std::optional<int64_t> told = step_of_name(place.parent_path().filename().string());
+  const std::optional<int64_t> named = step_of_name(place.parent_path().filename().string());
   const bool is_converted = manifest.contents == Contents::weights && manifest.step == 0;
   TITAN_CHECK(
-      !told || *told == manifest.step || is_converted, data, path.string(), " is of step ",
-      manifest.step, ", but its folder is named for step ", *told,
+      !named || *named == manifest.step || is_converted, data, path.string(), " is of step ",
+      manifest.step, ", but its folder is named for step ", *named,
       ": one of the two was changed; use another checkpoint, or give the folder its own name "
       "back");
   return manifest;

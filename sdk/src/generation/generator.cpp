@@ -201,9 +201,9 @@ std::vector<int32_t> Generator::choose(const std::vector<Sequence*>& active,
           next_token(logits[static_cast<int64_t>(i)], active[i]->ids, options, active[i]->random);
   const dist::Group& world = mesh_.group("world");
   if (world.size() > 1) {
-    const at::Tensor told = at::tensor(ids).to(device_);
-    world.broadcast(told, 0).wait();
-    const at::Tensor here = told.to(at::kCPU);
+    const at::Tensor sent = at::tensor(ids).to(device_);
+    world.broadcast(sent, 0).wait();
+    const at::Tensor here = sent.to(at::kCPU);
     ids.assign(here.const_data_ptr<int64_t>(), here.const_data_ptr<int64_t>() + here.numel());
   }
   return {ids.begin(), ids.end()};

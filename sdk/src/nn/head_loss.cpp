@@ -98,14 +98,14 @@ Tensor loss_of_sequences(const By& by, SequenceLoss& sequences, const Batch& bat
   });
 }
 
-Tensor loss_beside_reference(const By& by, DistillationLoss& beside, const Batch& batch) {
+Tensor loss_with_reference(const By& by, DistillationLoss& distillation, const Batch& batch) {
   TITAN_ASSERT(batch.reference.defined());
   const Tensor reference = batch.reference.flatten(0, 1);
   int64_t first = 0;  // chunks arrive in the order of the rows
   return by.head.sum([&](const Tensor& logits, const Tensor& labels, bool gradient) {
     const int64_t begin = std::exchange(first, first + logits.size(0));
     return loss_of_chunk(by, logits, gradient, [&](const Tensor& leaf) {
-      return beside.of_rows_beside(leaf, reference.narrow(0, begin, leaf.size(0)), labels);
+      return distillation.of_rows_beside(leaf, reference.narrow(0, begin, leaf.size(0)), labels);
     });
   });
 }
@@ -125,8 +125,8 @@ Tensor loss_by_component(Loss& loss, const ChunksOfHead& chunks, const Batch& ba
   const By by{loss, chunks};
   if (auto* sequences = dynamic_cast<SequenceLoss*>(&loss))
     return loss_of_sequences(by, *sequences, batch);
-  if (auto* beside = dynamic_cast<DistillationLoss*>(&loss))
-    return loss_beside_reference(by, *beside, batch);
+  if (auto* distillation = dynamic_cast<DistillationLoss*>(&loss))
+    return loss_with_reference(by, *distillation, batch);
   return chunks.sum([&](const Tensor& logits, const Tensor& labels, bool gradient) {
     return loss_of_chunk(by, logits, gradient,
                          [&](const Tensor& leaf) { return loss.of_rows(leaf, labels); });
