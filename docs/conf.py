@@ -19,7 +19,7 @@ suppress_warnings = ["myst.xref_missing", "duplicate_declaration.cpp"]
 breathe_projects = {"titan": str(pathlib.Path(__file__).parent / "made/xml")}
 breathe_default_project = "titan"
 breathe_default_members = ("members",)
-MADE = {"Reference": ["made/api", "made/errors"], "Internals": ["made/core", "made/sdk", "made/plugins"]}
+MADE = {"Guides": ["made/kinds"], "Reference": ["made/api", "made/errors"], "Internals": ["made/core", "made/sdk", "made/plugins"]}
 
 html_theme = "furo"
 html_title = "Titan"

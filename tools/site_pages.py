@@ -95,6 +95,29 @@ def api_pages(folder):
     (folder / "api.md").write_text(text)
 
 
+def kind_pages(folder):
+    """kinds.md lists the kinds of plugins; kinds/<kind>.md has the project that `titan new-plugin` makes of one."""
+    text = ("# A plugin of each kind\n\nEach page shows the project that `titan new-plugin KIND acme/example` makes: it builds, runs and is a start "
+            "for your own.\n[Write a plugin](../guides/write_a_plugin.md) explains the steps.\n\n| kind | the example |\n|---|---|\n")
+    (folder / "kinds").mkdir(exist_ok=True)
+    for kind in sorted({path.split("/")[2] for path in tracked("sdk/template")}):
+        files = [path for path in tracked(f"sdk/template/{kind}") if not path.endswith("CMakeLists.txt")] + [f"sdk/template/{kind}/CMakeLists.txt"]
+        purpose = first_comment(files[0])
+        text += f"| [{kind}](kinds/{kind}.md) | {cell(fill_in(purpose))} |\n"
+        page = f"---\norphan: true\n---\n# Plugin kind: {kind}\n\n```\ntitan new-plugin {kind} acme/example\ncd example\n"
+        page += "cmake -S . -B build -DTitan_ROOT=$HOME/titan && cmake --build build\ntitan check build/lib/titan/plugins/acme_example.plugin.so\n```\n"
+        for path in files:
+            language = "cmake" if path.endswith(".txt") else "cpp" if path.endswith((".cpp", ".h")) else "text"
+            page += f"\n`{fill_in(path.rpartition('/')[2])}`:\n\n```{language}\n{fill_in((ROOT / path).read_text()).rstrip()}\n```\n"
+        (folder / f"kinds/{kind}.md").write_text(page)
+    (folder / "kinds.md").write_text(text)
+
+
+def fill_in(template):
+    """A text of sdk/template as `titan new-plugin KIND acme/example` writes it."""
+    return template.replace("@FULL_NAME@", "acme/example").replace("@LIBRARY@", "acme_example").replace("@NAME@", "example").replace("@CLASS@", "Example")
+
+
 def name_files_by_path(xml):
     """Replaces file names by paths in Doxygen's index: several headers share a name, and Breathe looks them up by name."""
     index = xml / "index.xml"
@@ -116,6 +139,7 @@ def main():
         (folder / f"{area}.md").write_text(area_page(area, title))
     (folder / "errors.md").write_text(errors_page())
     api_pages(folder)
+    kind_pages(folder)
     name_files_by_path(folder / "xml")
 
 
