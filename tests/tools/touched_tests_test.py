@@ -38,7 +38,7 @@ class Rooms(unittest.TestCase):
 
     def test_a_row_calls_for_its_tests_alone(self):
         self.assertEqual(self.called("plugins/lr_schedulers/warmup_stable_decay/plugin.cpp", "tools/setup.sh"), set())
-        self.assertEqual(self.called("docs/guides/data.md", "README.md"), {"end_to_end.docs.thorough"})
+        self.assertEqual(self.called("docs/guides/data.md", "README.md"), {"end_to_end.docs.thorough", "end_to_end.docs_commands"})
         self.assertEqual(self.called("plugins/loggers/console/plugin.cpp"), {"end_to_end.terminal.thorough"})
         self.assertIn("end_to_end.checkpoint_kills", self.called("core/checkpoint/writer.cpp"))
         self.assertNotIn("end_to_end.new_plugin", self.called("core/checkpoint/writer.cpp"))
