@@ -46,6 +46,7 @@ EXPAND_ONLY_PREDEF = YES
 PREDEFINED = TITAN_API= TITAN_OPTIONAL_HEADER(x)=
 QUIET = YES
 WARNINGS = NO
+WARN_LOGFILE = docs/made/doxygen.log
 END
 .venv-site/bin/sphinx-build -q -W --keep-going -b "$builder" -d docs/made/doctrees docs "$out"
 printf 'site: %s\n' "$out/README.html"
