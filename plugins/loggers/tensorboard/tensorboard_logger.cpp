@@ -50,11 +50,18 @@ std::optional<fs::path> latest_folder(const fs::path& root) {
   return latest;
 }
 
+/// A resumed run continues in the latest folder. Any other run gets a new one, named by its start;
+/// if an earlier run began in the same second, by the next second that is free.
 fs::path run_folder(const fs::path& root, const RunInfo& run) {
-  std::optional<fs::path> folder;
-  if (run.resumed_step > 0) folder = latest_folder(root);
-  if (!folder) folder = root / folder_name(run.start_time > 0 ? run.start_time : wall_time_now());
-  return has_files_per_rank(run) ? *folder / ("rank_" + std::to_string(run.rank)) : *folder;
+  const auto of_rank = [&](const fs::path& folder) {
+    return has_files_per_rank(run) ? folder / ("rank_" + std::to_string(run.rank)) : folder;
+  };
+  if (run.resumed_step > 0)
+    if (const std::optional<fs::path> latest = latest_folder(root)) return of_rank(*latest);
+  double time = run.start_time > 0 ? run.start_time : wall_time_now();
+  std::error_code unreadable;
+  while (fs::exists(of_rank(root / folder_name(time)), unreadable)) ++time;
+  return of_rank(root / folder_name(time));
 }
 
 constexpr std::string_view kSessionSuffix = ".session";

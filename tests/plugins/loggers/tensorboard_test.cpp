@@ -247,11 +247,13 @@ TEST(TensorboardLogger, EachRankHasAFolderWhenAllWrite) {
   EXPECT_EQ(fs::path(files[0]).parent_path(), fs::path(files[1]).parent_path());
 }
 
-TEST(TensorboardLogger, ASecondStartInTheSameMinuteAddsAFile) {
+TEST(TensorboardLogger, ASecondStartInTheSameSecondHasAFolderOfItsOwn) {
   TestFolder folder;
   log_one(tensorboard_run_in(folder), 1);
   log_one(tensorboard_run_in(folder), 1);
-  EXPECT_EQ(files_below(folder.path(), false).size(), 2U);
+  const auto files = files_below(folder.path(), false);
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_NE(fs::path(files[0]).parent_path(), fs::path(files[1]).parent_path());
 }
 
 }  // namespace
