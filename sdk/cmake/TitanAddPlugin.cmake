@@ -5,6 +5,7 @@
 # (tokenizers, datasets, loggers, schedules), links only titan::base and loads under any LibTorch.
 # The manifest has a copy of each text of plugin.add<T>("name", "text") in the sources, so that `titan list` and `titan --help`
 # show it without opening the plugin. Both arguments must be string literals; a command without such a text is an error.
+# If several kinds have one name, PROVIDES lists them in the order of their registration.
 # PROGRAMS: executables that the plugin starts (titan/program/side_program.h). They are built with it, into the same folder.
 # A plugin in TITAN_STATIC_PLUGINS is linked into the program instead.
 #
@@ -80,8 +81,18 @@ function(titan_summary_fields variable plugin provides sources)
     string(REGEX REPLACE "^[a-z_]+:" "" name ${provided})
     string(REGEX REPLACE "([.+*?^$()|])" "\\\\\\1" name "${name}")
     set(summary "")
-    if("${code}" MATCHES ">[(][ \t\r\n]*\"${name}\",[ \t\r\n]*((\"[^\"\\\n]*\"[ \t\r\n]*)+)[,)]")
+    set(pattern ">[(][ \t\r\n]*\"${name}\",[ \t\r\n]*((\"[^\"\\\n]*\"[ \t\r\n]*)+)[,)]")
+    # a name of several kinds: the texts follow each other as the kinds in PROVIDES
+    string(MAKE_C_IDENTIFIER "rest_${name}" rest)
+    if(NOT DEFINED ${rest})
+      set(${rest} "${code}")
+    endif()
+    if("${${rest}}" MATCHES "${pattern}")
+      set(found "${CMAKE_MATCH_0}")
       string(REGEX REPLACE "\"[ \t\r\n]*\"" "" summary "${CMAKE_MATCH_1}")
+      string(FIND "${${rest}}" "${found}" at)
+      math(EXPR at "${at} + 1")
+      string(SUBSTRING "${${rest}}" ${at} -1 ${rest})
       string(REGEX REPLACE "^\"|\"[ \t\r\n]*$" "" summary "${summary}")
       string(REPLACE ";" "\\073" summary "${summary}")  # fields pass through CMake's lists on their way into a C literal
     endif()
