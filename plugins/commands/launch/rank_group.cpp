@@ -91,8 +91,7 @@ GroupEnd RankGroup::run() {
       if (end_.exit_code == 0) end_.exit_code = exit_code_of(rank.status);
   }
   if (killed_by_) end_.exit_code = 128 + *killed_by_;
-  end_.was_stopped = killed_by_ || end_.exit_code == kExitRequeue ||
-                     (!first_failed_ && end_.exit_code == kExitTerminated) ||
+  end_.was_stopped = killed_by_ || (!first_failed_ && end_.exit_code != 0) ||
                      std::any_of(passed_on_.begin(), passed_on_.end(), asks_for_the_end);
   return end_;
 }
@@ -174,8 +173,7 @@ void RankGroup::note_end(Rank& rank) {
 
 bool RankGroup::is_requested_stop(int status) const {
   const int code = exit_code_of(status);
-  return code == kExitRequeue ||
-         std::any_of(passed_on_.begin(), passed_on_.end(), [&](int signal) {
+  return code == kExitRequeue || std::any_of(passed_on_.begin(), passed_on_.end(), [&](int signal) {
            return code == 128 + signal || (signal == SIGUSR1 && code == kExitTerminated);
          });
 }
