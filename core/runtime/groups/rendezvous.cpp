@@ -162,7 +162,7 @@ void Rendezvous::agree(const RunIdentity& identity) {
   std::string verdict;
   try {
     if (launch_.rank == 0) {
-      publish("identity", own);
+      publish("facts", own);
       publish("differences/0", "");
       const std::string missing = wait_for_all("differences/");
       if (missing.empty()) {
@@ -173,7 +173,7 @@ void Rendezvous::agree(const RunIdentity& identity) {
       }
       publish("verdict", verdict);
     } else {
-      const std::string of_zero = fetch("identity");
+      const std::string of_zero = fetch("facts");
       publish("differences/" + std::to_string(launch_.rank),
               of_zero == own ? "" : differences(launch_.rank, identity, of_zero));
       verdict = fetch("verdict");

@@ -18,8 +18,8 @@ class Store;
 
 namespace titan::core {
 
-/// RunIdentity of one rank, in order, which must be equal on all ranks of a run: "training.steps"
-/// -> "20", "plugin fsdp" -> its version and the hash of its file.
+/// Names and values, in order, that must be equal on all ranks of a run: "training.steps" -> "20",
+/// "plugin fsdp" -> its version and the hash of its file.
 using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 
 /// Thread: one.
