@@ -1,4 +1,4 @@
-// A byte stream from one rank to one or more others through shared memory, and the futex (a futex)
+// A byte stream from one rank to one or more others through shared memory, and the futex
 // that wakes a sleeping rank. Used by Engine and its operations.
 #pragma once
 
@@ -32,7 +32,7 @@ struct alignas(kLine) Futex {
   void wake();
   /// [its rank] Registers a sleeper; returns the argument `announced` of `sleep`.
   uint32_t announce_sleep();
-  /// [its rank] Sleeps until the futex has rung since the announcement, at most `time`.
+  /// [its rank] Sleeps until a wake() since the announcement, at most `time`.
   void sleep(uint32_t announced, std::chrono::microseconds time);
   /// [its rank] Withdraws an announcement without sleeping.
   void stay_awake() { num_sleepers.fetch_sub(1, std::memory_order_relaxed); }
