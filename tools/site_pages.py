@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+from reference_pages import cell
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SOURCES = (".h", ".cpp", ".cu", ".inc")
 AREAS = {"core": "The core", "sdk": "The sdk", "plugins": "The plugins"}
@@ -27,10 +29,6 @@ def first_comment(path):
         return ""
     lines = [line.removeprefix("//").strip() for line in found[1].splitlines()]
     return " ".join(lines[:lines.index("")] if "" in lines else lines)
-
-
-def cell(text):
-    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def rooms_of(area):

@@ -9,9 +9,9 @@ import re
 import shutil
 import subprocess
 
+from docs_test import FENCED, keys_of_core
 from harness import HANG, ROOT, TITAN, Case, environment, main, thorough, titan
 
-FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 STARTS = re.compile(r"(?:\w+=\S* )*(?:titan|\./run_\w+\.sh|torchrun|srun|mpirun|python3?|git|export|tools/\S+|cmake|ctest|ninja) ?")
 FIRST = "docs/start/first_run.md"  # saves the checkpoints that other pages read
 PAGES = [FIRST, *sorted(str(page.relative_to(ROOT)) for page in [ROOT / "README.md", *(ROOT / "docs").glob("start/*.md"), *(ROOT / "docs").glob("guides/*.md")]
@@ -53,11 +53,6 @@ def commands_of(page):
 def help_of(command):
     run = titan(command, "--help")
     return set(re.findall(r"--[a-z][a-z0-9_-]*", run.stdout))
-
-
-@functools.cache
-def keys_of_core():
-    return set(re.findall(r"--([a-z_]+(?:\.[a-z0-9_]+)+)", titan("train", "--help", "all").stdout.replace("[no_]", "")))
 
 
 @thorough

@@ -17,6 +17,11 @@ FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 ANYWHERE = ("train", "--dry-run", "--elsewhere", "--world-size", "64")
 
 
+@functools.cache
+def keys_of_core():
+    return set(re.findall(r"--([a-z_]+(?:\.[a-z0-9_]+)+)", titan("train", "--help", "all").stdout.replace("[no_]", "")))
+
+
 def without_code(text):
     return re.sub(r"`[^`\n]*`", "", FENCED.sub("", text))
 
@@ -74,8 +79,7 @@ class DocsTest(Case):
 
     @thorough
     def test_keys_that_are_named_exist(self):
-        core = set(re.findall(r"--([a-z_]+(?:\.[a-z0-9_]+)+)", titan("train", "--help", "all").stdout.replace("[no_]", "")))
-        core |= {key.rpartition(".")[0] for key in core}
+        core = keys_of_core() | {key.rpartition(".")[0] for key in keys_of_core()}
         components = collections.defaultdict(list)
         for line in titan("list", "--files").stdout.splitlines()[1:]:
             components[line.split()[0]].append(line.split()[1])
