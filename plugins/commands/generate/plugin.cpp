@@ -189,7 +189,7 @@ std::optional<std::string> Generate::next_line(int64_t number) const {
 
 /// Chats with the user at rank 0's terminal; every rank computes the same answers.
 void Generate::converse(Generator& generator, Output& output) const {
-  const Value none;
+  const Value none;  // GCC 12 warns of uninitialised parts when a temporary is moved here
   Value conversation = none;
   for (int64_t number = 1; const auto line = next_line(number); ++number) {
     if (line->empty()) {
