@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/installation.h>
 #include <titan/program/terminal.h>
 #include <titan/program/text_table.h>
 #include <titan/settings/diagnostics.h>
@@ -24,12 +25,13 @@ namespace {
 using titan::core::CommandRow;
 using titan::core::NamedCommand;
 
-/// The program's own commands in the order of their table, then those of plugins by name.
+/// The program's own commands in the order of their table, then those of plugins by name; hidden
+/// ones are left out.
 std::vector<NamedCommand> all_commands() {
   std::vector<NamedCommand> all;
   for (const CommandRow& row : titan::core::commands()) all.push_back({row.name, row.summary});
   for (NamedCommand& command : titan::core::commands_of_plugins())
-    all.push_back(std::move(command));
+    if (!titan::core::is_hidden(command.name)) all.push_back(std::move(command));
   return all;
 }
 
@@ -38,7 +40,8 @@ std::string usage() {
   for (const NamedCommand& command : all_commands())
     rows.push_back({command.name, command.summary});
   return "usage: titan COMMAND [ARGUMENT]...\n\n" + titan::text_table(rows, "  ") +
-         "\nRun 'titan help COMMAND' for details and 'titan --version' for the build.\n";
+         "\nRun 'titan help COMMAND' for details, 'titan --version' for the build, and\n"
+         "'titan --cmake-prefix' for the folder that -DTitan_ROOT of a plugin takes.\n";
 }
 
 int exit_code(const titan::Error& error) {
@@ -94,6 +97,10 @@ int dispatch(const std::vector<std::string>& words) {
     titan::print(usage());
     return titan::kExitDone;
   }
+  if (name == "--cmake-prefix") {
+    titan::print(titan::installation_folder().string() + "\n");
+    return titan::kExitDone;
+  }
   if (name == "--version") {
     titan::print(titan::core::build_summary() + "\n");
     return titan::kExitDone;
@@ -117,6 +124,7 @@ std::string report_of(const titan::ConfigError& error, const std::string& comman
 }  // namespace
 
 int main(int argc, char** argv) {
+  titan::restore_library_path();
   // a closed pipe and a file over its size limit become write errors of the logger or the
   // checkpoint; neither signal ends the process silently
   std::signal(SIGPIPE, SIG_IGN);

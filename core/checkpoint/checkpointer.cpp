@@ -1,18 +1,25 @@
 #include "core/checkpoint/checkpointer.h"
 
+#include <chrono>
 #include <cstdio>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <titan/checkpoints/branches.h>
 #include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/local_parts.h>
 #include <titan/error.h>
 #include <titan/files/file.h>
 #include <titan/log.h>
 #include <titan/program/clock.h>
 
+#include "core/checkpoint/file_exchange.h"
+#include "core/checkpoint/folder_use.h"
 #include "core/checkpoint/own_start.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/shard_plan.h"
+#include "core/checkpoint/start_point.h"
 #include "core/exchange/hf_export.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/run_on_all_or_fail.h"
@@ -21,6 +28,10 @@
 namespace titan::core {
 namespace {
 
+using namespace std::chrono_literals;
+
+/// Of a save that training waits for, while another job saves in the folder.
+constexpr auto kPatience = 30s;
 constexpr const char* kTriesAgain = "; the next save tries again";
 
 std::string formatted(const char* format, double value) {
@@ -32,6 +43,23 @@ std::string formatted(const char* format, double value) {
 /// Of the ranks that read the same rows of the data, one writes their position.
 bool writes_data_position(const dist::Mesh& mesh) {
   return mesh.is_representative_over({"dp"});
+}
+
+/// [rank 0] Removes the remains of an unfinished save. A complete checkpoint of the same step is
+/// renamed and kept until the new one is complete.
+void make_room(const std::filesystem::path& folder, const std::string& subfolder) {
+  std::error_code error;
+  remove_export_folders(folder.parent_path());  // no export is in progress here
+  if (marker_of(folder) != Marker::none) {
+    const std::filesystem::path aside = aside_path(folder);
+    if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
+    rename_file(folder, aside);
+  } else if (std::filesystem::exists(folder, error)) {
+    remove_checkpoint(folder);
+  }
+  std::filesystem::create_directories(folder / subfolder, error);
+  TITAN_CHECK(!error, io, "cannot create the checkpoint's folder '", folder.string(),
+              "': ", error.message());
 }
 
 }  // namespace
@@ -48,16 +76,33 @@ Checkpointer::Checkpointer(const JobConfig& config, const Saved& saved,
   if (!section_.enable || section_.load_only) return;
   std::function<void()> warm_up;
   if (is_async_)
-    warm_up = [this, files = make_job({}, {}, Contents::training, weights_of(saved.part)).files] {
+    warm_up = [this,
+               files = make_job({}, {}, Contents::training, weights_of(saved.part)).own.files] {
       staging_.warm_up(files);
     };
   saver_ = std::make_unique<Saver>(
       rendezvous, std::chrono::seconds(config.comm.init_timeout_seconds),
       [this](const SaveOutcome& outcome) { tidy(outcome); }, std::move(warm_up));
+  if (!section_.local_folder) return;
+  local_ = begin_local_session(
+      local_run(config, rendezvous), saved.lineage, section_.local_copies,
+      [&](const auto& name, const auto& own) { return rendezvous.from_all(name, own); });
+  if (saved.mesh.rank() == 0)
+    log::info("local checkpoints every " + std::to_string(section_.local_interval) + " steps in '" +
+              local_->folder.string() + "', " + local_->description);
 }
 
 bool Checkpointer::is_due(int64_t step) const {
   return step % section_.interval == 0 || (step == 1 && section_.enable_first_step_checkpoint);
+}
+
+bool Checkpointer::is_local_due(int64_t step) const {
+  return local_ && step % section_.local_interval == 0;
+}
+
+bool Checkpointer::saves_after(int64_t step) const {
+  return saver_ && writes_ &&
+         (step >= config_.training.steps || is_due(step) || is_local_due(step));
 }
 
 void Checkpointer::before_update() {
@@ -70,10 +115,13 @@ void Checkpointer::before_update() {
 bool Checkpointer::after_step(const TrainState& state) {
   if (!saver_) return false;
   report(saver_->poll(), kTriesAgain);
+  if (!writes_) return false;
   if (state.step >= config_.training.steps) {
     save_last(state);
   } else if (is_due(state.step)) {
     save(state, Contents::training, !is_async_);
+  } else if (is_local_due(state.step)) {
+    save_local(state);
   } else {
     return false;
   }
@@ -81,7 +129,7 @@ bool Checkpointer::after_step(const TrainState& state) {
 }
 
 bool Checkpointer::save_now(const TrainState& state) {
-  if (!saver_) return false;
+  if (!saver_ || !writes_) return false;
   if (last_saved_step_ != state.step) save(state, Contents::training, true);
   finish();
   return true;
@@ -113,7 +161,7 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
   last_saved_step_ = state.step;
   const std::filesystem::path folder = step_path(folder_, state.step);
   try {
-    prepare_folder(folder, subfolder);
+    prepare_folder(folder, subfolder, waits);
   } catch (const Error& e) {
     if (waits) throw;
     const bool is_last = state.step >= config_.training.steps;
@@ -141,25 +189,46 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
               "train on when a save fails");
 }
 
-/// Removes the remains of an unfinished save. A complete checkpoint of the same step is renamed and
-/// kept until the new one is complete.
-void Checkpointer::prepare_folder(const std::filesystem::path& folder,
-                                  const std::string& subfolder) const {
+/// A failure only costs this step of the local checkpoints.
+void Checkpointer::save_local(const TrainState& state) {
+  const double start = monotonic_seconds();
+  report(saver_->wait(), kTriesAgain);
+  SaveJob job =
+      make_job(local_->folder_of(state.step), state, Contents::training, weights_of(saved_.part));
+  job.is_local = true;
+  std::error_code error;  // reported when the files are written
+  std::filesystem::create_directories(job.folder / kLocalCopiesName, error);
+  if (local_->shift > 0)
+    job.copy =
+        exchange_files(job.own, local_->shift, saved_.mesh.group("world"), saved_.device.device());
+  if (is_async_) {
+    saved_.device.synchronize();
+    job.staging = &staging_;
+  }
+  saver_->start(std::move(job));
+  const std::optional<SaveOutcome> outcome = is_async_ ? std::nullopt : saver_->wait();
+  held_seconds_ = monotonic_seconds() - start;
+  report(outcome, kTriesAgain);
+}
+
+void Checkpointer::prepare_folder(const std::filesystem::path& folder, const std::string& subfolder,
+                                  bool waits) const {
   run_on_all_or_fail(saved_.mesh.group("world"), saved_.device.device(), [&] {
     if (saved_.mesh.rank() != 0) return;
     std::error_code error;
-    if (std::filesystem::is_directory(folder_, error))
-      remove_export_folders(folder_);  // no export is in progress here
-    if (marker_of(folder) != Marker::none) {
-      const std::filesystem::path aside = aside_path(folder);
-      if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
-      rename_file(folder, aside);
-    } else if (std::filesystem::exists(folder, error)) {
-      remove_checkpoint(folder);
-    }
-    std::filesystem::create_directories(folder / subfolder, error);
+    std::filesystem::create_directories(folder_, error);
     TITAN_CHECK(!error, io, "cannot create the checkpoint's folder '", folder.string(),
                 "': ", error.message());
+    TITAN_CHECK(turn_.begin(folder_, waits ? kPatience : 0s), io, "another job saves in '",
+                folder_.string(),
+                "' at the moment; if it is a replica group of this run that has lost the others, "
+                "wait for its end or stop it, otherwise choose another checkpoint.folder");
+    try {
+      make_room(folder, subfolder);
+    } catch (...) {
+      turn_.end();
+      throw;
+    }
   });
 }
 
@@ -183,7 +252,7 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
                                const std::vector<StateTensor>& all_weights) const {
   const dist::Grid& grid = saved_.mesh.grid();
   const int rank = saved_.mesh.rank();
-  SaveJob job = {.folder = folder};
+  SaveJob job = {.folder = folder, .own = {.rank = rank}};
   job.manifest = {.contents = contents,
                   .step = state.step,
                   .tokens_seen = state.tokens_seen,
@@ -202,37 +271,45 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
   std::vector<StateTensor> weights = own_part(all_weights, grid, rank);
   if (contents == Contents::weights) {
     const bool converts = state.step > 0;  // a seed checkpoint is exact
-    job.files =
+    job.own.files =
         plan_files(weights, "weights", rank,
                    converts ? std::optional(scalar_type(section_.export_dtype)) : std::nullopt);
     return job;
   }
-  job.files = plan_files(weights, "weights", rank);
+  job.own.files = plan_files(weights, "weights", rank);
   for (ShardFile& file :
        plan_files(own_part(states_of(saved_.optimizer), grid, rank), "optimizer", rank))
-    job.files.push_back(std::move(file));
+    job.own.files.push_back(std::move(file));
 
   Value rank_state = Value::map({{kRandomMember, random_state(saved_.device.device())}});
   if (writes_data_position(saved_.mesh)) {
     rank_state[kLoaderMember] = saved_.loader.state().to_value();
     const FeedOptions& rows = saved_.loader.options().feed;
-    job.first_row = rows.first_row;
-    job.num_rows = rows.num_own_rows;
+    job.own.first_row = rows.first_row;
+    job.own.num_rows = rows.num_own_rows;
+    if (rows.keeps_other_positions) {  // the file also covers rows of other replica groups
+      job.own.num_rows = rows.num_rows / grid.batch();
+      job.own.first_row = job.own.num_rows * saved_.mesh.batch_rank();
+    }
   }
-  job.state_name = rank_state_name(rank);
-  job.state_text = to_json(rank_state);
+  if (rank == 0)
+    if (Value states = saved_.watchers(); !states.as_map().empty())
+      rank_state[kWatchersMember] = std::move(states);
+  job.own.state_name = rank_state_name(rank);
+  job.own.state_text = to_json(rank_state);
   return job;
 }
 
 void Checkpointer::report(const std::optional<SaveOutcome>& outcome, const std::string& prospect) {
   if (!outcome) return;
-  last_error_ = outcome->error;
+  if (!outcome->is_local) last_error_ = outcome->error;
   if (saved_.mesh.rank() != 0) return;
   if (!outcome->error.empty()) {
     log::warn("the checkpoint of step " + std::to_string(outcome->step) + " could not be written" +
               prospect + "; older ones are untouched: " + outcome->error);
     return;
   }
+  if (outcome->is_local && std::exchange(is_local_told_, true)) return;
   const auto megabytes = static_cast<double>(outcome->bytes) / 1e6;
   log::info("saved step " + std::to_string(outcome->step) + " in '" + outcome->folder.string() +
             "': " + formatted("%.1f MB", megabytes) + formatted(" in %.3f s", outcome->seconds) +
@@ -240,8 +317,14 @@ void Checkpointer::report(const std::optional<SaveOutcome>& outcome, const std::
             formatted(", training was held for %.3f s", held_seconds_));
 }
 
-/// [writing thread of rank 0]
+/// [writing thread]
 void Checkpointer::tidy(const SaveOutcome& outcome) const {
+  if (local_ && local_->is_first_of_host && outcome.error.empty())
+    remove_local_parts(local_->folder, local_->session, outcome.step + !outcome.is_local,
+                       outcome.is_local);
+  if (saved_.mesh.rank() != 0 || outcome.is_local) return;
+  const std::unique_ptr<FolderTurn, void (*)(FolderTurn*)> ends_turn(
+      &turn_, [](FolderTurn* turn) { turn->end(); });
   if (outcome.error.empty()) return purge(outcome.step);
   const std::filesystem::path folder = step_path(folder_, outcome.step);
   remove_checkpoint(folder);  // on a full disk the next save needs the space
@@ -251,7 +334,7 @@ void Checkpointer::tidy(const SaveOutcome& outcome) const {
 
 /// Removes the checkpoints that keep_latest_k does not cover. `newest` was just saved; later steps
 /// are ignored, because the next one may be in writing. Steps of other branches are neither counted
-/// nor removed.
+/// nor removed; one that another job reads is removed later.
 void Checkpointer::purge(int64_t newest) const {
   const std::filesystem::path aside = aside_path(step_path(folder_, newest));
   std::error_code error;
@@ -266,7 +349,7 @@ void Checkpointer::purge(int64_t newest) const {
       remove_checkpoint(step.path);
   }
   const auto num_kept = static_cast<size_t>(section_.keep_latest_k);
-  for (size_t i = 0; i + num_kept < complete.size(); ++i) remove_checkpoint(complete[i].path);
+  for (size_t i = 0; i + num_kept < complete.size(); ++i) remove_unless_used(complete[i].path);
 }
 
 /// Writes shards, merges them into a Hugging Face folder and removes the shards once that is

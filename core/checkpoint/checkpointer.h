@@ -4,18 +4,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <titan/checkpoints/lineage.h>
+#include <titan/checkpoints/local_parts.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
 #include <titan/optimizer.h>
 #include <titan/tokenizer.h>
 #include <titan/transform.h>
+#include <titan/value.h>
 
+#include "core/checkpoint/folder_turn.h"
 #include "core/checkpoint/saver.h"
 #include "core/checkpoint/train_state.h"
 #include "core/config/schema/job_config.h"
@@ -34,6 +39,7 @@ struct Saved {
   Device& device;
   uint64_t seed = 0;
   std::vector<ExportTransform*> exports;  ///< change the weights of a Hugging Face export
+  std::function<Value()> watchers;        ///< their states by name, equal on all ranks
   Lineage lineage;                        ///< goes into every manifest
 };
 
@@ -51,12 +57,21 @@ class Checkpointer {
 
   /// [in each step, before the optimizer changes anything]
   void before_update();
+  /// Whether after_step saves after step `step`.
+  bool saves_after(int64_t step) const;
   /// [after each step] Saves when a save is due: at the interval, after the first step if
   /// configured, and after the last. Returns whether it saved.
   bool after_step(const TrainState& state);
   /// Saves everything now, unless this step is saved already, and waits until it is complete. False
-  /// when checkpoints are off.
+  /// where this job does not save.
   bool save_now(const TrainState& state);
+  /// Whether the run saves checkpoints, in this job or in another replica group.
+  bool is_on() const { return saver_ != nullptr; }
+  /// Whether this job saves: of several replica groups one does. Equal on all ranks.
+  void set_writes(bool writes) { writes_ = writes; }
+  /// Of the job and branch that the checkpoints belong to.
+  const Lineage& lineage() const { return saved_.lineage; }
+  void set_lineage(Lineage lineage) { saved_.lineage = std::move(lineage); }
   /// Initial weights as step 0.
   void save_seed();
   /// Waits for the save in progress.
@@ -64,11 +79,14 @@ class Checkpointer {
 
  private:
   bool is_due(int64_t step) const;
+  bool is_local_due(int64_t step) const;
   /// Saves into the folder of that step, or into its subfolder `subfolder`.
   void save(const TrainState& state, Contents contents, bool waits,
             const std::string& subfolder = "");
+  void save_local(const TrainState& state);
   void save_last(const TrainState& state);
-  void prepare_folder(const std::filesystem::path& folder, const std::string& subfolder) const;
+  void prepare_folder(const std::filesystem::path& folder, const std::string& subfolder,
+                      bool waits) const;
   SaveJob make_job(const std::filesystem::path& folder, const TrainState& state, Contents contents,
                    const std::vector<StateTensor>& weights) const;
   std::vector<StateTensor> weights_for_others() const;
@@ -83,10 +101,14 @@ class Checkpointer {
   Saved saved_;
   std::filesystem::path folder_;
   bool is_async_;
+  bool writes_ = true;
+  mutable FolderTurn turn_;  // of rank 0, from the preparation of a save to the end of its purge
   Staging staging_;
   double held_seconds_ = 0;       // how long the last save held the training thread
   int64_t last_saved_step_ = -1;  // complete or in progress
   std::string last_error_;        // of the last save; empty: complete or in progress
+  std::optional<LocalSession> local_;
+  bool is_local_told_ = false;    // the first local save was logged
   std::unique_ptr<Saver> saver_;  // null where saving is off
 };
 

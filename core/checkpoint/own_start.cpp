@@ -1,9 +1,7 @@
 #include "core/checkpoint/own_start.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
-#include <random>
 #include <string>
 
 #include <titan/checkpoints/manifest.h>
@@ -11,8 +9,12 @@
 #include <titan/log.h>
 #include <titan/program/clock.h>
 
+#include "core/checkpoint/folder_turn.h"
+
 namespace titan::core {
 namespace {
+
+using namespace std::chrono_literals;
 
 using OwnKind = OwnStart::Kind;
 
@@ -22,27 +24,6 @@ std::string listed(const std::vector<CheckpointStep>& steps) {
     text += (text.empty() ? "" : ", ") + std::to_string(step.step) +
             (step.marker == Marker::none ? " (incomplete)" : "");
   return text.empty() ? "none" : text;
-}
-
-std::string new_job_id() {
-  std::random_device random;
-  std::string id;
-  for (int i = 0; i < 4; ++i) {
-    char digits[9];
-    std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(random()));
-    id += digits;
-  }
-  return id;
-}
-
-BranchStart start_of(const CheckpointSection& section) {
-  return {section.load_step, section.exclude_from_loading, section.initial_load_path.value_or("")};
-}
-
-/// Whether `wanted` has keys that begin a branch and that no start has applied yet.
-bool begins_branch(const BranchStart& wanted, const BranchStart& applied) {
-  const bool goes_back = wanted.load_step >= 0 && wanted.load_step != applied.load_step;
-  return goes_back || (!wanted.excluded.empty() && wanted.excluded != applied.excluded);
 }
 
 Lineage new_job(const CheckpointSection& section) {
@@ -157,6 +138,10 @@ Lineage lineage_from(const Branches& branches, const std::filesystem::path& fold
 
 }  // namespace
 
+BranchStart start_of(const CheckpointSection& section) {
+  return {section.load_step, section.exclude_from_loading, section.initial_load_path.value_or("")};
+}
+
 CheckpointStep asked_step(const std::vector<CheckpointStep>& steps, int64_t wanted,
                           const std::filesystem::path& folder) {
   const auto found = std::find_if(steps.begin(), steps.end(),
@@ -183,16 +168,22 @@ std::filesystem::path checkpoint_folder(const JobConfig& config) {
 OwnStart find_own_start(const JobConfig& config, bool has_initial) {
   const CheckpointSection& section = config.checkpoint;
   const std::filesystem::path folder = checkpoint_folder(config);
-  if (!section.load_only) {
+  // not at once: a process that was killed may still be closing its files
+  FolderTurn turn;
+  if (!section.load_only && turn.begin(folder, 1s)) {  // otherwise another replica group saves
     put_back_asides(folder);
     remove_export_folders(folder);
+    turn.end();
   }
   const Branches branches(folder);
   for (const std::string& problem : branches.problems()) log::warn(problem);
   const Lineage newest = section.load_only ? Lineage() : branches.newest();
   const bool begins = begins_branch(start_of(section), newest.start);
-  const bool is_asked =
-      begins && section.load_step >= 0 && (!branches.steps().empty() || !has_initial);
+  // a first save that was cut off left no step to go back to
+  const bool has_step =
+      std::any_of(branches.steps().begin(), branches.steps().end(),
+                  [](const BranchStep& step) { return step.step.marker != Marker::none; });
+  const bool is_asked = begins && section.load_step >= 0 && (has_step || !has_initial);
   OwnStart own = is_asked ? at_load_step(all_steps(branches), section, folder)
                           : newest_of(branches.line_of(newest), config);
   own.is_restart = !begins;

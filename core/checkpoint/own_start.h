@@ -36,6 +36,9 @@ struct OwnStart {
 /// folder. Throws as find_start.
 OwnStart find_own_start(const JobConfig& config, bool has_initial);
 
+/// The keys that begin a branch.
+BranchStart start_of(const CheckpointSection& section);
+
 /// [checkpoint] folder under [job] dump_folder.
 std::filesystem::path checkpoint_folder(const JobConfig& config);
 

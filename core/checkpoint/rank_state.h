@@ -1,5 +1,5 @@
 // The small state that belongs to one rank: its position in the data and its random generators.
-// Used by the checkpointer and by resume.
+// That of rank 0 also holds the states of watchers. Used by the checkpointer and by resume.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace titan::core {
 
 inline constexpr const char* kLoaderMember = "loader";
 inline constexpr const char* kRandomMember = "random";
+inline constexpr const char* kWatchersMember = "watchers";  ///< of rank 0, for all ranks
 
 /// "state-rank-00003.json"
 std::string rank_state_name(int rank);

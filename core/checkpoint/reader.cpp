@@ -40,9 +40,13 @@ class Exchange {
     const std::vector<int64_t> counts = count_needs();
     std::vector<Need> shared_own, alone;
     for (const Need& need : own_needs_)
-      (counts[static_cast<size_t>(need.piece)] > 1 ? shared_own : alone).push_back(need);
+      (counts[static_cast<size_t>(need.piece)] > 1 || reader_of(need.piece) != world_.rank()
+           ? shared_own
+           : alone)
+          .push_back(need);
     read_alone(std::move(alone));
-    if (std::any_of(counts.begin(), counts.end(), [](int64_t count) { return count > 1; }))
+    if (!index_.readers.empty() ||
+        std::any_of(counts.begin(), counts.end(), [](int64_t count) { return count > 1; }))
       share(gather(shared_own), shared_own);
     end_together();
     return stats_;
@@ -57,6 +61,13 @@ class Exchange {
     if (error_) std::rethrow_exception(error_);
     TITAN_CHECK(num_failed == 0, data, num_failed,
                 " other ranks found stored tensors that cannot be used; see their logs");
+  }
+
+  /// The rank that must read the piece; this rank if any rank can.
+  int reader_of(int64_t piece) const {
+    if (index_.readers.empty()) return world_.rank();
+    const int file = pieces_[static_cast<size_t>(piece)].stored->file;
+    return static_cast<int>(index_.readers[static_cast<size_t>(file)]);
   }
 
   /// Remembers the first error of `work`.
@@ -147,7 +158,7 @@ class Exchange {
   /// ranks exchange pieces in the same order, which avoids deadlock.
   void share(const std::vector<Need>& needs, const std::vector<Need>& shared_own) {
     std::vector<int64_t> load(static_cast<size_t>(world_.size()), 0);
-    std::map<int64_t, int> reader_of;
+    std::map<int64_t, int> readers;
     std::vector<Piece> mine;
     for (size_t first = 0; first < needs.size();) {
       const int64_t piece = needs[first].piece;
@@ -156,8 +167,9 @@ class Exchange {
       for (; last < needs.size() && needs[last].piece == piece; ++last)
         if (load[static_cast<size_t>(needs[last].rank)] < load[static_cast<size_t>(reader)])
           reader = needs[last].rank;
+      if (!index_.readers.empty()) reader = reader_of(piece);
       load[static_cast<size_t>(reader)] += pieces_[static_cast<size_t>(piece)].stored->bytes;
-      reader_of[piece] = reader;
+      readers[piece] = reader;
       if (reader == world_.rank()) mine.push_back(pieces_[static_cast<size_t>(piece)]);
       first = last;
     }
@@ -168,12 +180,12 @@ class Exchange {
     for (size_t i = 0; i < needs.size();) {
       size_t last = i;
       while (last < needs.size() && needs[last].piece == needs[i].piece) ++last;
-      if (reader_of[needs[i].piece] == world_.rank())
+      if (readers[needs[i].piece] == world_.rank())
         send(next_of(reader, pieces_[static_cast<size_t>(needs[i].piece)]),
              {needs.begin() + static_cast<int64_t>(i), needs.begin() + static_cast<int64_t>(last)},
              own);
       else if (const auto found = own.find(needs[i].piece); found != own.end())
-        receive(*found->second, reader_of[needs[i].piece]);
+        receive(*found->second, readers[needs[i].piece]);
       i = last;
     }
     wait_for_sent(0);

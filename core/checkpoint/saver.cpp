@@ -1,5 +1,6 @@
 #include "core/checkpoint/saver.h"
 
+#include <titan/checkpoints/local_parts.h>
 #include <titan/error.h>
 #include <titan/files/file.h>
 #include <titan/log.h>
@@ -12,18 +13,26 @@ namespace {
 
 constexpr int kNumThreads = 4;
 
+std::vector<ManifestFile> write_files(const std::filesystem::path& folder, const RankFiles& of) {
+  std::vector<ManifestFile> files = write_shards(folder, of.files, kNumThreads);
+  if (of.state_name.empty()) return files;
+  files.push_back(write_part(folder, of.state_name, of.state_text));
+  files.back().first_row = of.first_row;
+  files.back().num_rows = of.num_rows;
+  return files;
+}
+
 /// Writes this rank's files; returns their manifest entries as JSON for the other ranks.
 std::string write_part_of_rank(const SaveJob& job) {
-  Value::List files;
-  for (const ManifestFile& file : write_shards(job.folder, job.files, kNumThreads))
-    files.push_back(to_value(file));
-  if (!job.state_name.empty()) {
-    ManifestFile file = write_part(job.folder, job.state_name, job.state_text);
-    file.first_row = job.first_row;
-    file.num_rows = job.num_rows;
-    files.push_back(to_value(file));
+  const std::vector<ManifestFile> files = write_files(job.folder, job.own);
+  if (job.is_local) write_local_part(job.folder, job.manifest, files, job.own.rank);
+  if (job.copy) {
+    const std::filesystem::path copies = job.folder / kLocalCopiesName;
+    write_local_part(copies, job.manifest, write_files(copies, *job.copy), job.copy->rank);
   }
-  return to_json(files);
+  Value::List entries;
+  for (const ManifestFile& file : files) entries.push_back(to_value(file));
+  return to_json(entries);
 }
 
 }  // namespace
@@ -34,7 +43,6 @@ Saver::Saver(const Rendezvous& rendezvous, std::chrono::seconds patience, CleanU
       patience_(patience),
       clean_up_(std::move(clean_up)),
       warm_up_(std::move(warm_up)),
-      is_rank_zero_(rendezvous.launch().rank == 0),
       thread_([this] { run(); }) {}
 
 Saver::~Saver() {
@@ -97,7 +105,6 @@ void Saver::run() {
     outcome_ = outcome;
     lock.unlock();
     changed_.notify_all();
-    if (!is_rank_zero_) continue;
     try {
       clean_up_(outcome);
     } catch (const std::exception& e) {
@@ -108,7 +115,7 @@ void Saver::run() {
 
 void Saver::copy(SaveJob& job) {
   if (!job.staging) return;
-  job.staging->copy(job.files);
+  job.staging->copy(job.own.files);
   {
     const std::lock_guard lock(mutex_);
     is_copied_ = true;
@@ -118,7 +125,7 @@ void Saver::copy(SaveJob& job) {
 
 SaveOutcome Saver::write(SaveJob& job) {
   const double start = monotonic_seconds();
-  SaveOutcome outcome = {.step = job.manifest.step, .folder = job.folder};
+  SaveOutcome outcome = {.step = job.manifest.step, .folder = job.folder, .is_local = job.is_local};
   std::string result, error;
   try {
     copy(job);
@@ -135,6 +142,7 @@ SaveOutcome Saver::write(SaveJob& job) {
             manifest.files.push_back(parse_manifest_file(file, "what a rank has written", ""));
             outcome.bytes += manifest.files.back().bytes;
           }
+        if (job.is_local) return;
         write_text_atomically(job.folder / kManifestName, to_text(manifest));
         sync_folder(job.folder.parent_path());  // makes the name of the folder durable,
         sync_folder(job.folder.parent_path().parent_path());  // and that of its parent

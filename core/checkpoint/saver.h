@@ -19,20 +19,30 @@
 
 namespace titan::core {
 
-/// What this rank puts into a checkpoint.
+/// What one rank puts into a checkpoint.
+struct RankFiles {
+  int64_t rank = 0;
+  std::vector<ShardFile> files;
+  std::string state_name, state_text;   ///< the rank's own small state; empty name: none
+  int64_t first_row = 0, num_rows = 0;  ///< of the data position in state_text
+};
+
 struct SaveJob {
   std::filesystem::path folder;  ///< of this checkpoint; rank 0 makes it before any rank writes
   CheckpointManifest manifest;   ///< without its list of files; rank 0's is written
-  std::vector<ShardFile> files;
+  RankFiles own;
   Staging* staging = nullptr;  ///< the tensors are copied there first; null: written directly
-  std::string state_name, state_text;   ///< the rank's own small state; empty name: none
-  int64_t first_row = 0, num_rows = 0;  ///< of the data position in state_text
+  /// A local checkpoint (titan/checkpoints/local_parts.h): each rank writes a manifest of its own,
+  /// on its host, and the folder exists there.
+  bool is_local = false;
+  std::optional<RankFiles> copy;  ///< of another rank's files; never staged
 };
 
 struct SaveOutcome {
   int64_t step = 0;
   std::filesystem::path folder;
-  std::string error;   ///< empty: the checkpoint is complete
+  std::string error;  ///< empty: the checkpoint is complete
+  bool is_local = false;
   int64_t bytes = 0;   ///< of all ranks
   double seconds = 0;  ///< from the start of writing to the manifest
 };
@@ -41,7 +51,7 @@ struct SaveOutcome {
 /// time.
 class Saver {
  public:
-  /// [rank 0, writing thread] Called after each save. An exception becomes a warning.
+  /// [writing thread] Called after each save. An exception becomes a warning.
   using CleanUp = std::function<void(const SaveOutcome& outcome)>;
 
   /// `patience`: how long a rank that has written waits for the others. `warm_up`: the writing
@@ -72,7 +82,6 @@ class Saver {
   std::chrono::seconds patience_;
   CleanUp clean_up_;
   std::function<void()> warm_up_;
-  bool is_rank_zero_;
   int64_t num_saves_ = 0;
 
   mutable std::mutex mutex_;

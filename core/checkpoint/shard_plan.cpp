@@ -68,9 +68,9 @@ std::vector<StateTensor> own_part(const std::vector<StateTensor>& state, const d
   for (const StateTensor& tensor : state) {
     if (tensor.is_copy) continue;
     const Parts::Division& division = parts.of(tensor);
-    // all ranks hold a scalar state, but it is only certain to be right where the parameter has
+    // all ranks hold a whole state, but it is only certain to be right where the parameter has
     // elements: the first part is never empty
-    const int64_t num_written = tensor.is_scalar ? 1 : division.num_parts;
+    const int64_t num_written = tensor.is_whole ? 1 : division.num_parts;
     std::vector<int64_t> writers(static_cast<size_t>(num_written), -1);
     for (int64_t other = 0; other < num_ranks; ++other) {
       const int64_t part = division.part_of_rank[static_cast<size_t>(other)];

@@ -1,9 +1,13 @@
 #include "core/checkpoint/start_point.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
+#include <utility>
 
 #include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/local_parts.h>
 #include <titan/checkpoints/verify.h>
 #include <titan/error.h>
 #include <titan/files/file.h>
@@ -105,7 +109,8 @@ Finding find(const JobConfig& config) {
 /// A small file of the checkpoint, checked against its hash.
 Value read_checked(const StartPoint& start, const ManifestFile& file) {
   const std::filesystem::path path = start.folder / file.name;
-  const std::string text = read_text(path);
+  const auto known = start.texts.find(file.name);
+  const std::string text = known == start.texts.end() ? read_text(path) : known->second;
   TITAN_CHECK(hash_hex(text) == file.hash, data, "'", path.string(),
               "' is damaged: its XXH3-128 is ", hash_hex(text), ", but written was ", file.hash);
   return parse_json(text);
@@ -177,6 +182,36 @@ Finding found_by_rank_zero(Rendezvous& rendezvous, const std::string& what, Find
   return found;
 }
 
+/// The newest local checkpoint, if it is newer than `found`.
+std::optional<StartPoint> opened_local(const Finding& found, const JobConfig& config,
+                                       Rendezvous& rendezvous) {
+  const CheckpointSection& section = config.checkpoint;
+  if (!section.enable || section.load_only || !section.local_folder || found.kind == Kind::done)
+    return std::nullopt;
+  const auto from_all = [&](const std::string& name, const std::string& own) {
+    return rendezvous.from_all(name, own);
+  };
+  const int64_t step =
+      found.is_own ? step_of_name(found.folder.filename().string()).value_or(0) : 0;
+  std::vector<std::string> notes;
+  auto local =
+      find_local_checkpoint(local_run(config, rendezvous), start_of(section),
+                            found.is_own ? found.lineage : Lineage(), step, from_all, notes);
+  if (rendezvous.launch().rank == 0)
+    for (const std::string& note : notes) log::warn(note);
+  if (!local) return std::nullopt;
+  StartPoint start = {.kind = Kind::checkpoint,
+                      .folder = std::move(local->folder),
+                      .is_own = true,
+                      .is_restart = true,
+                      .lineage = std::move(local->lineage),
+                      .manifest = std::move(local->manifest),
+                      .index = std::move(local->index),
+                      .texts = std::move(local->texts)};
+  choose_parts(start, section);
+  return start;
+}
+
 Finding with_weights(const std::filesystem::path& folder) {
   return {marker_of(folder) == Marker::manifest ? Kind::checkpoint : Kind::hugging_face, folder};
 }
@@ -199,9 +234,33 @@ std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
        " holds no manifest.json, no Hugging Face weights and no complete step");
 }
 
+LocalRun local_run(const JobConfig& config, const Rendezvous& rendezvous) {
+  const LaunchEnv& launch = rendezvous.launch();
+  return {*config.checkpoint.local_folder,
+          checkpoint_folder(config),
+          launch.rank,
+          launch.world_size,
+          launch.local_rank,
+          launch.local_world_size};
+}
+
 StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {
-  return opened(found_by_rank_zero(rendezvous, "start point", [&] { return find(config); }),
-                config.checkpoint);
+  auto in_use = std::make_shared<FolderUse>();
+  const auto find_and_keep = [&] {
+    for (;;) {
+      Finding found = find(config);
+      if (found.kind != Kind::checkpoint || in_use->take(found.folder)) return found;
+      // another replica group is removing it: there is a newer one
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      in_use = std::make_shared<FolderUse>();
+    }
+  };
+  const Finding found = found_by_rank_zero(rendezvous, "start point", find_and_keep);
+  std::optional<StartPoint> local = opened_local(found, config, rendezvous);
+  StartPoint start = local ? std::move(*local) : opened(found, config.checkpoint);
+  if (rendezvous.launch().rank != 0 && start.kind == Kind::checkpoint) in_use->take(start.folder);
+  start.in_use = std::move(in_use);
+  return start;
 }
 
 bool names_reference(const JobConfig& config) {
@@ -273,6 +332,15 @@ std::optional<Value> read_random_state(const StartPoint& start, int rank, int wo
   for (const ManifestFile& file : start.manifest.files)
     if (file.name == rank_state_name(rank)) return read_checked(start, file).at(kRandomMember);
   return std::nullopt;
+}
+
+Value read_watcher_states(const StartPoint& start) {
+  for (const ManifestFile& file : start.manifest.files)
+    if (file.name == rank_state_name(0)) {
+      const Value state = read_checked(start, file);
+      if (const Value* watchers = state.find(kWatchersMember)) return *watchers;
+    }
+  return Value::map();
 }
 
 }  // namespace titan::core

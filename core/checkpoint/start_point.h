@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include <titan/checkpoints/local_parts.h>
 #include <titan/checkpoints/manifest.h>
 #include <titan/checkpoints/tensor_index.h>
 
+#include "core/checkpoint/folder_use.h"
 #include "core/config/schema/job_config.h"
 #include "core/data/window_feed.h"
 #include "core/runtime/groups/rendezvous.h"
@@ -31,12 +35,17 @@ struct StartPoint {
   Lineage lineage;              ///< of the checkpoints that the run saves; unknown if they are off
   CheckpointManifest manifest;  ///< of a checkpoint
   TensorIndex index;            ///< of every kind but fresh and done
+  std::shared_ptr<const FolderUse> in_use;   ///< while this lives, no other job removes the folder
+  std::map<std::string, std::string> texts;  ///< of a local checkpoint: its files without tensors
 
   // what is loaded besides the weights
   bool loads_optimizer = false, loads_data = false, loads_train_state = false, loads_lr = false;
 
   bool loads_weights() const { return kind != Kind::fresh && kind != Kind::done; }
 };
+
+/// For local checkpoints; with [checkpoint] local_folder only.
+LocalRun local_run(const JobConfig& config, const Rendezvous& rendezvous);
 
 /// Collective: rank 0 searches and sends its result to all ranks. It searches the run's own folder
 /// (own_start.h), then initial_load_path or, with initial_load_in_hf, hf_assets_path. Reads and
@@ -74,5 +83,9 @@ FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t 
 /// The state of this rank's generators (rank_state.h); nothing when another number of ranks wrote
 /// the checkpoint.
 std::optional<Value> read_random_state(const StartPoint& start, int rank, int world_size);
+
+/// The states of watchers by name, which rank 0 saved for all ranks; an empty map if there are
+/// none.
+Value read_watcher_states(const StartPoint& start);
 
 }  // namespace titan::core

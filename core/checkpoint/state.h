@@ -21,7 +21,7 @@ struct StateTensor {
   nn::Slice slice;             ///< the rectangle that `tensor` holds
   at::Tensor tensor;           ///< shares memory with the run's own
   std::vector<nn::Sharding> shardings;  ///< of the parameter that it belongs to
-  bool is_scalar = false;    ///< the same number on all ranks that hold a part of the parameter
+  bool is_whole = false;     ///< the same tensor on all ranks that hold a part of the parameter
   bool is_copy = false;      ///< another pipeline rank holds it too, and saves it
   bool keeps_dtype = false;  ///< a module's state: not converted with the weights
 };

@@ -18,12 +18,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-std::string flag_of(const Option& option) {
-  std::string flag = option.name;
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
 /// "NUMBER"
 std::string value_name(const Option& option) {
   std::string name = option.type == OptionType::path      ? "FILE"
@@ -52,7 +46,15 @@ std::string help_of(const Option& option) {
   return more.empty() ? text : text + " (" + more + ")";
 }
 
-std::string usage_of(const Component& command) {
+}  // namespace
+
+std::string flag_of(const Option& option) {
+  std::string flag = option.name;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string command_usage(const Component& command) {
   std::string usage = "titan " + command.name;
   if (*command.words.usage && !command.words.takes_command)
     usage += " " + std::string(command.words.usage);
@@ -83,6 +85,8 @@ po::options_description described_flags(const Component& command) {
   return flags;
 }
 
+namespace {
+
 class InputReader {
  public:
   explicit InputReader(const Component& command) : command_(command) {
@@ -100,7 +104,7 @@ class InputReader {
     if (command_.words.takes_command) {
       for (const std::string& word : input_.words)
         wrong("'" + word + "' is not a flag of titan " + command_.name +
-              "; put the command to start after '--'; usage: " + usage_of(command_));
+              "; put the command to start after '--'; usage: " + command_usage(command_));
       input_.words.assign(divider == arguments.end() ? divider : divider + 1, arguments.end());
     }
     if (!input_.wants_help && !has_unknown_) check_words();
@@ -186,10 +190,10 @@ class InputReader {
     const CommandWords& wanted = command_.words;
     const size_t count = input_.words.size();
     if (count < wanted.fewest)
-      wrong("too few arguments; usage: " + usage_of(command_));
+      wrong("too few arguments; usage: " + command_usage(command_));
     else if (count > wanted.most)
       wrong("too many arguments: '" + input_.words[wanted.most] +
-            "'; usage: " + usage_of(command_));
+            "'; usage: " + command_usage(command_));
   }
 
   const Component& command_;
@@ -209,7 +213,7 @@ CommandInput read_command_input(const Component& command,
 
 std::string command_help(const Component& command) {
   std::ostringstream text;
-  text << "usage: " << usage_of(command) << "\n\n"
+  text << "usage: " << command_usage(command) << "\n\n"
        << command.help << "\n\n"
        << described_flags(command);
   if (command.words.takes_job)

@@ -8,6 +8,10 @@
 #include <titan/plugin.h>
 #include <titan/value.h>
 
+namespace boost::program_options {
+class options_description;
+}
+
 namespace titan::core {
 
 /// The parsed arguments of a command.
@@ -27,5 +31,14 @@ CommandInput read_command_input(const Component& command,
 
 /// What `titan NAME --help` prints.
 std::string command_help(const Component& command);
+
+/// "titan top RUN [--once]"
+std::string command_usage(const Component& command);
+
+/// "--some-flag" of the option some_flag, without the dashes.
+std::string flag_of(const Option& option);
+
+/// The command's flags, and --help.
+boost::program_options::options_description described_flags(const Component& command);
 
 }  // namespace titan::core

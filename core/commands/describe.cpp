@@ -5,6 +5,7 @@
 #include <titan/program/terminal.h>
 
 #include "core/commands/command.h"
+#include "core/commands/declarations.h"
 #include "core/commands/kind_argument.h"
 #include "core/config/schema/job_config.h"
 #include "core/pipeline/description.h"
@@ -19,15 +20,17 @@ namespace po = boost::program_options;
 constexpr const char* kDescribeUsage =
     "titan describe KIND [NAME] [--json] [--path FOLDER]...\n"
     "       titan describe SECTION [--json]\n"
+    "       titan describe --all --json [--path FOLDER]...\n"
     "       titan describe pipeline_schedule NAME --ranks N --microbatches N [--stages N]\n"
     "             [--costs F,I,W] [--option NAME=VALUE]... [--svg FILE] [--csv FILE] [--lowered "
     "FILE]";
 constexpr const char* kPipelineFlags[] = {"ranks",  "microbatches", "stages", "costs",
                                           "option", "svg",          "csv",    "lowered"};
 
-po::options_description flags() {
+po::options_description all_flags() {
   po::options_description flags;
   flags.add_options()("json", "JSON Schema (draft 2020-12) of the options");
+  flags.add_options()("all", "with --json: commands, sections, plugins and their options");
   flags.add_options()("path", po::value<std::vector<std::string>>()->value_name("FOLDER"),
                       "look here too, before TITAN_PLUGIN_PATH; may be repeated");
   po::options_description pipeline("of a pipeline schedule");
@@ -88,11 +91,28 @@ PipelineRequest pipeline_request(const Arguments& parsed, Registry& registry) {
   return request;
 }
 
+/// Every declaration of the program and its plugins, for tools.
+int describe_all(const Arguments& parsed, const std::vector<CommandRow>& own_commands) {
+  TITAN_CHECK(parsed.words.empty() && parsed.flags.count("json"), config,
+              "--all describes everything and needs --json; usage: titan describe --all --json");
+  const Catalog catalog(plugin_search_path(repeated(parsed, "path")));
+  Registry registry(catalog);
+  print_json(to_json(declarations(own_commands, catalog, registry)) + "\n");
+  return kExitDone;
+}
+
 }  // namespace
 
-int run_describe(const std::vector<std::string>& arguments) {
-  const Arguments parsed = parse_arguments(kDescribeUsage, flags(), arguments, 1, 2);
+po::options_description flags_of_describe() {
+  return all_flags();
+}
+
+int run_describe(const std::vector<std::string>& arguments,
+                 const std::vector<CommandRow>& own_commands) {
+  const Arguments parsed = parse_arguments(kDescribeUsage, flags_of_describe(), arguments, 0, 2);
   if (parsed.wants_help) return kExitDone;
+  if (parsed.flags.count("all")) return describe_all(parsed, own_commands);
+  TITAN_CHECK(!parsed.words.empty(), config, "too few arguments; usage: ", kDescribeUsage);
 
   const std::string& kind = parsed.words.front();
   const bool as_json = parsed.flags.count("json") > 0;

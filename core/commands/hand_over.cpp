@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include <titan/error.h>
+#include <titan/program/installation.h>
 #include <titan/program/terminal.h>
 
 namespace titan::core {
@@ -35,7 +36,7 @@ fs::path own_folder() {
   return fs::read_symlink("/proc/self/exe").parent_path();
 }
 fs::path own_tree() {
-  return own_folder().parent_path();
+  return installation_folder();
 }
 
 /// Takes the lock that tools/setup.sh takes as well, because two concurrent builds in one tree
@@ -100,11 +101,15 @@ void hand_over(const std::string& program, const std::string& command,
                const std::vector<std::string>& arguments) {
   const fs::path file = program_beside(program);
   if (needs_build(program)) build_missing(program, [&] { return !needs_build(program); });
+  std::error_code error;
+  TITAN_CHECK(fs::exists(file, error), io, "cannot run ", file.string(),
+              ": there is no such file; it is installed with titan");
   std::vector<std::string> words = {file.string(), command};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  ::execv(file.c_str(), pointers(words).data());
-  fail(ErrorKind::io, "cannot run ", file.string(), ": ", std::generic_category().message(errno),
-       "; it is installed with titan");
+  std::vector<std::string> variables =
+      environment_with_torch(installation_folder(), Environment::of_process());
+  ::execve(file.c_str(), pointers(words).data(), pointers(variables).data());
+  fail(ErrorKind::io, "cannot run ", file.string(), ": ", std::generic_category().message(errno));
 }
 
 }  // namespace titan::core

@@ -28,9 +28,9 @@ std::string help_before_build(const std::string& usage, const std::string& summa
 /// io Error with the next step when it is still missing.
 void build_missing(const std::string& target, const std::function<bool()>& is_there);
 
-/// Replaces this process by `program COMMAND ARGUMENT...` from the same folder. In a build tree the
-/// program is built first if it is missing. Throws an io Error with the next step when the program
-/// cannot be started.
+/// Replaces this process by `program COMMAND ARGUMENT...` from the same folder, which finds
+/// LibTorch as environment_with_torch() says. In a build tree the program is built first if it is
+/// missing. Throws an io Error with the next step when the program cannot be started.
 [[noreturn]] void hand_over(const std::string& program, const std::string& command,
                             const std::vector<std::string>& arguments);
 

@@ -1,4 +1,4 @@
-// A kind of plugin as an argument of a command. Used by describe, list and new-plugin.
+// A kind of plugin as an argument of a command. Used by describe and list.
 #pragma once
 
 #include <string>

@@ -16,10 +16,9 @@ namespace {
 /// `arguments`: the job's, as `titan train` takes them.
 int list_for_job(const std::vector<std::string>& arguments, int world_size,
                  const std::vector<std::string>& paths, Columns columns) {
-  const JobSources sources = read_sources(arguments);
-  std::vector<std::string> folders = paths;
-  folders.insert(folders.end(), sources.plugin_paths.begin(), sources.plugin_paths.end());
-  const Catalog catalog(plugin_search_path(folders));
+  JobSources sources = read_sources(arguments);
+  sources.plugin_paths.insert(sources.plugin_paths.begin(), paths.begin(), paths.end());
+  const Catalog catalog = plugin_catalog(sources);
   Registry registry(catalog);
   print(listing(components_of_job(sources, catalog, registry, world_size), columns));
   return kExitDone;
@@ -27,7 +26,7 @@ int list_for_job(const std::vector<std::string>& arguments, int world_size,
 
 }  // namespace
 
-int run_list(const std::vector<std::string>& arguments) {
+boost::program_options::options_description flags_of_list() {
   namespace po = boost::program_options;
   po::options_description flags;
   flags.add_options()("path", po::value<std::vector<std::string>>()->value_name("FOLDER"),
@@ -35,10 +34,14 @@ int run_list(const std::vector<std::string>& arguments) {
       "files", "show each plugin's version and file instead of summaries")(
       "ranks", po::value<int>()->default_value(1), "with --for-job: number of ranks of the job")(
       "for-job", "show only what a job uses; all arguments after it are those of titan train");
+  return flags;
+}
+
+int run_list(const std::vector<std::string>& arguments) {
   const auto job = std::find(arguments.begin(), arguments.end(), "--for-job");
   const Arguments parsed = parse_arguments(
-      "titan list [KIND] [--files] [--path FOLDER]... [--for-job [ARGUMENTS OF TRAIN]]", flags,
-      {arguments.begin(), job}, 0, 1);
+      "titan list [KIND] [--files] [--path FOLDER]... [--for-job [ARGUMENTS OF TRAIN]]",
+      flags_of_list(), {arguments.begin(), job}, 0, 1);
   if (parsed.wants_help) return kExitDone;
   const int ranks = parsed.flags["ranks"].as<int>();
   TITAN_CHECK(ranks >= 1, config, "--ranks must be >= 1, got ", ranks);

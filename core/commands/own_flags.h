@@ -88,10 +88,10 @@ void take_flag(const boost::program_options::variables_map& values, const char* 
 /// --rank, --world-size, --local-rank and --master, of every command that runs on many ranks.
 inline void add_launch_flags(boost::program_options::options_description& own) {
   namespace po = boost::program_options;
-  own.add_options()("rank", po::value<int>(), "rank of this process")(
-      "world-size", po::value<int>(), "number of ranks")("local-rank", po::value<int>(),
-                                                         "rank on this node")(
-      "master", po::value<std::string>(),
+  own.add_options()("rank", po::value<int>()->value_name("R"), "rank of this process")(
+      "world-size", po::value<int>()->value_name("N"), "number of ranks")(
+      "local-rank", po::value<int>()->value_name("L"), "rank on this node")(
+      "master", po::value<std::string>()->value_name("HOST:PORT"),
       "rendezvous address: host of rank 0 and a free port there");
 }
 

@@ -36,7 +36,8 @@ int run_here(const Catalog& catalog, const std::string& name,
   const CommandContext context{.words = input.words,
                                .program = program_beside("titan"),
                                .engines = hosts.engines,
-                               .parts = hosts.parts};
+                               .parts = hosts.parts,
+                               .plugin_files = hosts.plugin_files};
   return registry.create<titan::Command>(name, input.options, context)->run();
 }
 
@@ -60,7 +61,8 @@ std::optional<int> run_plugin_command(const std::string& name,
   if (const CatalogEntry* entry = unbuilt_provider(catalog, name)) {
     const std::string target = entry->manifest.plugin + ".plugin";
     if (asks_for_help(arguments)) {
-      print(help_before_build("titan " + name + " ...", std::string(entry->manifest.summary(titan::Command::kKind, name)),
+      print(help_before_build("titan " + name + " ...",
+                              std::string(entry->manifest.summary(titan::Command::kKind, name)),
                               "The plugin", target));
       return kExitDone;
     }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/program/installation.h>
 #include <titan/suggest.h>
 
 #include "core/config/resolved_value.h"
@@ -21,6 +24,10 @@
 
 namespace titan::core {
 namespace {
+
+std::string data_path(const std::optional<std::string>& given) {
+  return with_bundled_files(given.value_or(""));
+}
 
 /// Merges `upper` into `lower`; tables are merged recursively, other values replaced.
 void merge(Value& lower, const Value& upper) {
@@ -85,6 +92,15 @@ struct MadeOptions {
   SourceRange chosen;
 };
 
+/// Each replica group has a folder of its own. Groups with equal states use one folder of
+/// checkpoints.
+void separate_replicas(JobConfig& config) {
+  if (!config.fault_tolerance.enable) return;
+  config.job.dump_folder += "/replica_" + std::to_string(config.fault_tolerance.replica_id);
+  if (config.fault_tolerance.shares_checkpoints())
+    config.checkpoint.folder = "../" + config.checkpoint.folder;
+}
+
 class Resolver {
  public:
   Resolver(const JobSources& sources, ComponentLookup& lookup, const ResolveOptions& options,
@@ -128,6 +144,7 @@ class Resolver {
     check_not_built(config_, collected_.given, keys_of_plugins(), diagnostics_);
     if (config_.model_plugin.name.empty()) check_flavor_of_any_model();
     config_.resolved = resolved_value(config_, table_, preset_);
+    separate_replicas(config_);
     if (!has_flavor_) config_.model_plugin.name.clear();  // the model's options are unknown
     config_.places = std::make_shared<const KeyPlaces>(table_, collected_.given, sources_.file);
     make_grid(config_, diagnostics_);
@@ -160,6 +177,8 @@ class Resolver {
   void assign_core() {
     job_schema().assign(&config_, given_map(collected_.given, table_, nullptr, {}));
     config_.job.config_file = sources_.config_file;
+    config_.plugins.lock = sources_.plugin_lock;
+    config_.model.hf_assets_path = with_bundled_files(config_.model.hf_assets_path);
     config_.world_size = options_.world_size;
     config_.device_section.name = device_name(collected_.given, lookup_, options_.picks_device);
     if (!flavor_.empty()) config_.model.flavor = flavor_;
@@ -212,16 +231,16 @@ class Resolver {
   void place_data(const ChosenComponent& chosen, Selection selection) {
     const std::string name = selection.name;
     if (chosen.use == ChosenComponent::Use::validation_data) {
-      config_.validation_source = {name, config_.validation.dataset_path.value_or(""), 1,
+      config_.validation_source = {name, data_path(config_.validation.dataset_path), 1,
                                    std::move(selection), "validation.dataset_path"};
     } else if (chosen.section.front() == "data") {
       SourceSection source;
       source_schema().assign(&source, given_map(collected_.given, table_, nullptr, chosen.section));
-      config_.sources.push_back({chosen.section.back(), source.dataset_path.value_or(""),
+      config_.sources.push_back({chosen.section.back(), data_path(source.dataset_path),
                                  source.weight, std::move(selection),
                                  dotted(chosen.section) + ".dataset_path"});
     } else {
-      config_.sources.push_back({name, config_.training.dataset_path.value_or(""), 1,
+      config_.sources.push_back({name, data_path(config_.training.dataset_path), 1,
                                  std::move(selection), "training.dataset_path"});
     }
   }

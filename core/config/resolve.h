@@ -2,7 +2,7 @@
 // by every command that takes a configuration:
 //
 //   const JobSources sources = read_sources(arguments);  // syntax errors throw here
-//   const Catalog catalog(plugin_search_path(sources.plugin_paths));
+//   const Catalog catalog = plugin_catalog(sources);
 //   Registry registry(catalog);
 //   RegistryLookup lookup(catalog, registry);  // registry_lookup.h
 //   const Resolution resolution = resolve(sources, lookup, {.world_size = 1});

@@ -223,7 +223,14 @@ void WindowFeed::open_streams() {
     work.streams.push_back(std::move(stream));
     num_opened = work.streams.size();
   }
-  start_.streams.clear();
+  if (!options_.keeps_other_positions) return start_.streams.clear();
+  std::vector<FeedState::StreamPosition> others;
+  for (FeedState::StreamPosition& position : start_.streams) {
+    const auto stream = static_cast<size_t>(position.stream);
+    if (saved[stream] == &position && !work.stream_by_number[stream])
+      others.push_back(std::move(position));
+  }
+  start_.streams = std::move(others);
 }
 
 void WindowFeed::start() {

@@ -40,7 +40,9 @@ struct FeedOptions {
   int64_t vocab_size = 0;   ///< ids must be below
   int64_t num_workers = 1;  ///< threads that read, tokenise and pack
   int64_t num_prefetched_steps = 2;
-  double timeout_seconds = 60;    ///< longest wait for a window; then the source has stalled
+  double timeout_seconds = 60;  ///< longest wait for a window; then the source has stalled
+  /// `state` also has the restored positions of streams that this rank does not read.
+  bool keeps_other_positions = false;
   double seconds_to_notice = 10;  ///< wait before the first log message; then less and less often
   OrderOptions order;
   PackingOptions packing;
@@ -72,7 +74,8 @@ class WindowFeed {
   /// `next_step`. Only after `start`.
   std::vector<int64_t> ended_epochs() const;
   const std::vector<Source>& sources() const { return sources_; }
-  /// The position after the last `next_step`.
+  /// The position after the last `next_step`, of this rank's streams or, with
+  /// keeps_other_positions, of all that are known.
   FeedState state() const;
   bool has_stalled() const { return has_stalled_; }
 

@@ -18,7 +18,7 @@ ChosenModel::ChosenModel(const std::string& command, const std::vector<std::stri
                          const std::optional<CheckpointManifest>& manifest,
                          const std::filesystem::path& folder, CountedConverters converters)
     : sources_(model_sources(arguments, manifest, folder)),
-      catalog_(plugin_search_path(sources_.plugin_paths)),
+      catalog_(plugin_catalog(sources_)),
       registry_(catalog_) {
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, converters, lookup);

@@ -42,7 +42,7 @@ int Engines::train(const EngineRequest& request, TrainingLoop& loop) {
   const JobSources sources = read_sources(request.job);
   TITAN_CHECK(!simulates_ranks(sources), config, request.command,
               " cannot train a simulated rank; remove comm.mode");
-  const Catalog catalog(plugin_search_path(sources.plugin_paths));
+  const Catalog catalog = plugin_catalog(sources);
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
   const LaunchEnv launch = detect_launch(launch_flags(request.ranks));

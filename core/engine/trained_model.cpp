@@ -46,7 +46,7 @@ TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string
                            const LaunchFlags& flags, const std::string& command, bool is_chat)
     : folder_(folder_of_weights(folder, "--checkpoint")),
       sources_(model_sources(arguments, own_manifest(folder_), folder_)),
-      catalog_(plugin_search_path(sources_.plugin_paths)),
+      catalog_(plugin_catalog(sources_)),
       registry_(catalog_),
       launch_(detect_launch(flags)) {
   if (launch_.world_size > 1) log::set_prefix("[rank" + std::to_string(launch_.rank) + "]");

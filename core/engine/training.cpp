@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,13 +19,16 @@
 #include <titan/program/clock.h>
 #include <titan/program/exit_codes.h>
 #include <titan/program/quantity_text.h>
+#include <titan/program/stop_request.h>
 #include <titan/shown_text.h>
 
 #include <titan/program/stop_signals.h>
 #include "core/config/selection/component_error.h"
+#include "core/engine/rounds.h"
 #include "core/engine/run_engine.h"
 #include "core/estimate/memory_limit.h"
 #include "core/exchange/model_options.h"
+#include "core/fault_tolerance/abort_groups.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
 #include "core/train/assembly/run_identity.h"
@@ -35,8 +39,23 @@ namespace titan::core {
 namespace {
 
 std::string signal_name(int signal) {
+  if (signal > kStopRequest) return "a plugin";
   const char* name = ::sigabbrev_np(signal);
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+/// After "stopped by SIGTERM after step 7".
+const char* what_is_saved(StopReason reason) {
+  switch (reason) {
+    case StopReason::saved:
+      return ", which is saved; run the same command again to resume";
+    case StopReason::saved_by_others:
+      return "; another replica group saves the checkpoints; run the same command again to resume";
+    case StopReason::stopped:
+    case StopReason::all_steps_done:
+      break;
+  }
+  return "; nothing is saved, because checkpoint.enable = false";
 }
 
 int finish(StopReason reason, const Trainer& trainer) {
@@ -46,12 +65,10 @@ int finish(StopReason reason, const Trainer& trainer) {
     return kExitDone;
   }
   const int signal = trainer.stop_signal();
-  log::info("stopped by " + signal_name(signal) + " after step " + step +
-            (reason == StopReason::saved
-                 ? ", which is saved; run the same command again to resume"
-                 : "; nothing is saved, because checkpoint.enable = false"));
+  log::info("stopped by " + signal_name(signal) + " after step " + step + what_is_saved(reason));
+  if (signal > kStopRequest) return signal - kStopRequest;
   if (signal == SIGINT) return kExitInterrupted;  // Ctrl-C: no restart by a launcher
-  return reason == StopReason::saved ? kExitRequeue : kExitTerminated;
+  return reason == StopReason::stopped ? kExitTerminated : kExitRequeue;
 }
 
 /// Checks the job of a finished run, whose mistakes "nothing is left to do" would hide. Throws when
@@ -112,7 +129,7 @@ SourcedStep step_of(LoopStep own, const dist::Mesh& mesh, int64_t number) {
 /// The part of a run after the rendezvous. Returns the exit code.
 int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& registry,
                     Rendezvous& rendezvous, FailureWatch& watch, StopSignals& signals, double start,
-                    TrainingLoop* loop) {
+                    TrainingLoop* loop, const std::function<void()>& when_built = {}) {
   const int rank = rendezvous.launch().rank;
   bool is_built = false;
   try {
@@ -123,6 +140,7 @@ int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& regi
   }
   if (!is_built) return kExitDone;
   signals.begin_to_ask();
+  if (when_built) when_built();
   if (config.checkpoint.create_seed_checkpoint) {
     run->checkpoints->save_seed();
     run->loggers.finish(RunOutcome::finished);
@@ -156,6 +174,55 @@ int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& regi
   return finish(reason, trainer);
 }
 
+void announce(const JobConfig& config, const LaunchEnv& launch) {
+  if (launch.rank != 0) return;
+  log::info(build_summary());
+  log::info("starting job: " + config.job.description);
+  if (launch.world_size > 1) log::info(describe(launch));
+  if (config.job.print_config)
+    log::info("configuration:\n" + printable_json(to_json(config.resolved, 2)));
+}
+
+FlightFiles flight_files(const JobConfig& config) {
+  return {config.job.dump_folder + "/" + config.comm.save_traces_folder,
+          config.comm.save_traces_file_prefix};
+}
+
+/// One round of `train_in_rounds`. A failure destroys all that the round made.
+int train_round(Rounds& rounds, JobConfig config, Registry& registry, const LaunchEnv& launch,
+                double start, StopSignals& signals) {
+  if (launch.world_size > 1) log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
+  announce(config, launch);
+  Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds),
+                        rounds.is_interrupted());
+  auto run = std::make_unique<Run>();
+  FailureWatch watch(rendezvous, std::make_unique<AbortGroups>(/*ends_process=*/false),
+                     flight_files(config));
+  int code = kExitDone;
+  rounds.work(run, rendezvous, watch, [&] {
+    code = build_and_train(run, config, registry, rendezvous, watch, signals, start, nullptr,
+                           [&] { rounds.built(); });
+  });
+  return code;
+}
+
+/// Trains until a round is done, or until the launcher ends this process.
+int train_in_rounds(ControlEnd control, const JobConfig& config, Registry& registry,
+                    const LaunchEnv& launch, double start, StopSignals& signals) {
+  Rounds rounds(std::move(control), launch);
+  for (int attempt = 0;; ++attempt) {
+    const Rounds::Next next = rounds.wait();
+    if (!next.launch) return next.exit_code;
+    const bool is_first = attempt == 0 && next.launch->restart_count == 0;
+    try {
+      return train_round(rounds, config, registry, *next.launch,
+                         is_first ? start : monotonic_seconds(), signals);
+    } catch (const Error& e) {
+      if (!rounds.failed(e)) throw;
+    }
+  }
+}
+
 }  // namespace
 
 void refuse(const JobConfig& config, Registry& registry, const DryRunOptions& options,
@@ -172,21 +239,14 @@ void log_messages(const std::vector<Diagnostic>& messages) {
 
 int start_training(JobConfig config, Registry& registry, const LaunchEnv& launch, double start,
                    TrainingLoop* loop) {
-  if (launch.rank == 0) {
-    log::info(build_summary());
-    log::info("starting job: " + config.job.description);
-    if (launch.world_size > 1) log::info(describe(launch));
-    if (config.job.print_config)
-      log::info("configuration:\n" + printable_json(to_json(config.resolved, 2)));
-  }
-
   StopSignals signals(StopSignals::First::ends);
+  if (std::optional<ControlEnd> control = loop ? std::nullopt : ControlEnd::of_process())
+    return train_in_rounds(std::move(*control), config, registry, launch, start, signals);
+  announce(config, launch);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
   // uses the run's mesh, so destroyed before it
-  FailureWatch watch(rendezvous, std::make_unique<EndProcess>(),
-                     {config.job.dump_folder + "/" + config.comm.save_traces_folder,
-                      config.comm.save_traces_file_prefix});
+  FailureWatch watch(rendezvous, std::make_unique<EndProcess>(), flight_files(config));
   int code = kExitDone;
   with_failures_explained(run, rendezvous, watch, [&] {
     code = build_and_train(run, config, registry, rendezvous, watch, signals, start, loop);

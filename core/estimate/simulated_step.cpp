@@ -94,7 +94,7 @@ SimulatedStep simulate_step(Run& run, const JobConfig& config, const SimulationO
 
   run_step(1);
   if (auto* stateful = dynamic_cast<StatefulOptimizer*>(run.optimizer.get()))
-    stateful->visit_state([&](Parameter&, std::string_view, const at::Tensor& state) {
+    stateful->visit_state([&](Parameter&, const OptimizerState&, const at::Tensor& state) {
       simulated.optimizer_bytes += static_cast<int64_t>(state.nbytes());
       MetaMemory::relabel(state, MemoryUse::optimizer_states);
     });

@@ -1,5 +1,5 @@
 // Lets a rank survive the failure of another rank: it aborts the groups instead of ending the
-// process. Not used yet.
+// process. Used by rounds of training (core/engine/rounds).
 #pragma once
 
 #include <string>
@@ -21,6 +21,8 @@ class AbortGroups final : public EndProcess {
   void overdue(const std::string& error) override {
     if (ends_process_) EndProcess::overdue(error);
   }
+  /// Ends the process: a thread that hangs does not come back.
+  void hung(const std::string& error) override { EndProcess::overdue(error); }
 
  private:
   bool ends_process_;

@@ -53,7 +53,7 @@ ChosenChat::ChosenChat(const ChatRequest& request)
     : ChosenChat(chat_sources(request.job), request.needs_ids) {}
 
 ChosenChat::ChosenChat(const JobSources& sources, bool needs_ids)
-    : catalog_(plugin_search_path(sources.plugin_paths)),
+    : catalog_(plugin_catalog(sources)),
       registry_(catalog_),
       config_(chat_config(sources, catalog_, registry_)) {
   with_places(config_, [&] {

@@ -54,7 +54,7 @@ ChosenSource::ChosenSource(const DataRequest& request)
     : ChosenSource(sources_of(request), request.no_conversations) {}
 
 ChosenSource::ChosenSource(const JobSources& sources, const std::string& no_conversations)
-    : catalog_(plugin_search_path(sources.plugin_paths)),
+    : catalog_(plugin_catalog(sources)),
       registry_(catalog_),
       config_(config_of(sources, catalog_, registry_)),
       tokenizer_(with_places(config_, [this] { return open_tokenizer(config_, registry_); })),

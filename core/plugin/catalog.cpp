@@ -96,8 +96,10 @@ std::string state_of(const fs::path& folder) {
 
 }  // namespace
 
-Catalog::Catalog(std::vector<fs::path> folders) {
+Catalog::Catalog(std::vector<fs::path> folders, LockedFiles locked) : locked_(std::move(locked)) {
   std::set<fs::path> seen;
+  for (const fs::path& file : locked_.files())
+    if (seen.insert(real_path(file)).second) entries_.push_back(read_entry(file));
   for (const fs::path& named : folders) {
     const fs::path folder = fs::absolute(named).lexically_normal();
     const fs::path real_folder = real_path(folder);
@@ -173,9 +175,7 @@ std::vector<fs::path> plugin_search_path(const std::vector<std::string>& configu
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path().parent_path() / "lib/titan/plugins");
+  if (const fs::path own = own_plugin_folder(); !own.empty()) folders.push_back(own);
   return folders;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/plugin/locked_files.h"
 #include "core/plugin/manifest.h"
 
 namespace titan::core {
@@ -30,10 +31,12 @@ class Catalog {
   /// not an error. The folder of a build tree has a list, `plugins.txt`, of the plugins that can be
   /// built there: a line "# build: <command>", a line "# summary <command>: <text>" for each
   /// command, then a row "<plugin> <kind>:<name>..." for each plugin. A row whose file is missing
-  /// becomes an entry with a build command.
-  explicit Catalog(std::vector<std::filesystem::path> folders);
+  /// becomes an entry with a build command. The files of `locked` come first; throws a plugin Error
+  /// if one is missing.
+  explicit Catalog(std::vector<std::filesystem::path> folders, LockedFiles locked = {});
 
   const std::vector<CatalogEntry>& entries() const { return entries_; }
+  const LockedFiles& locked() const { return locked_; }
   /// All entries that provide `name` of `kind`.
   std::vector<const CatalogEntry*> providers(std::string_view kind, std::string_view name) const;
   /// The names of one kind that any readable entry provides, sorted, without repeats. For flavors:
@@ -46,6 +49,7 @@ class Catalog {
  private:
   std::vector<std::filesystem::path> folders_;
   std::vector<CatalogEntry> entries_;
+  LockedFiles locked_;
 };
 
 /// The folders of a run: [plugins] paths, then TITAN_PLUGIN_PATH (colon-separated), then the

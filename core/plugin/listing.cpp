@@ -29,8 +29,9 @@ bool provides_kind(const CatalogEntry& entry, std::string_view kind) {
                      [&](const Provided& provided) { return provided.kind == kind; });
 }
 
-/// Why an entry cannot be used; empty when it can, as far as its manifest tells.
-std::string obstacle(const CatalogEntry& entry) {
+}  // namespace
+
+std::string why_unusable(const CatalogEntry& entry) {
   if (!entry.problem.empty()) return entry.problem;
   if (!entry.build_command.empty()) return "";
   const auto found = differences(entry.manifest, host_manifest());
@@ -38,6 +39,8 @@ std::string obstacle(const CatalogEntry& entry) {
   return "cannot use plugin '" + entry.manifest.plugin + "' from " + shown_file(entry) +
          ": built with " + summary(found);
 }
+
+namespace {
 
 /// The kinds to show: Titan's own first, then other kinds that plugins name.
 std::vector<std::string> kinds_to_show(const Catalog& catalog, std::string_view kind) {
@@ -58,7 +61,7 @@ std::vector<UsedComponent> usable(const Catalog& catalog, std::string_view kind,
     for (const std::string& name : catalog.names(shown)) {
       const auto providers = catalog.providers(shown, name);
       for (const CatalogEntry* entry : providers)
-        if (obstacle(*entry).empty()) all.push_back({shown, name, entry});
+        if (why_unusable(*entry).empty()) all.push_back({shown, name, entry});
       if (providers.size() < 2) continue;
       repeated += "  " + printable(shown) + " " + in_quotes(name) + "\n";
       for (const CatalogEntry* entry : providers)
@@ -131,7 +134,7 @@ std::string listing(const Catalog& catalog, std::string_view kind, Columns colum
   const std::vector<UsedComponent> all = usable(catalog, kind, repeated);
   std::string unusable;
   for (const CatalogEntry& entry : catalog.entries())
-    if (const std::string why = obstacle(entry);
+    if (const std::string why = why_unusable(entry);
         !why.empty() && (!entry.problem.empty() || provides_kind(entry, kind)))
       unusable += "  " + printable_message(why) + "\n";
 

@@ -19,6 +19,9 @@ enum class Columns {
 /// plugin.
 std::string listing(const Catalog& catalog, std::string_view kind, Columns columns);
 
+/// Why a plugin file cannot be used here, as far as its manifest tells; empty when it can.
+std::string why_unusable(const CatalogEntry& entry);
+
 /// A component that a job uses and the plugin that provides it.
 struct UsedComponent {
   std::string kind, name;

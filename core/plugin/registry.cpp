@@ -46,6 +46,7 @@ struct Registry::Impl {
   std::map<const CatalogEntry*, std::unique_ptr<LoadedPlugin>> loaded;
   std::map<const Component*, Origin> origins;
   std::vector<const Flavor*> checked_flavors;
+  std::vector<std::string> unlisted;
 
   /// The only plugin that provides the name, opened.
   const LoadedPlugin& provider(std::string_view kind, std::string_view name);
@@ -94,6 +95,8 @@ const LoadedPlugin& Registry::Impl::load(const CatalogEntry& entry) {
   TITAN_CHECK(entry.build_command.empty(), plugin, "plugin '", entry.manifest.plugin,
               "' is not built yet\n  build it: ", entry.build_command);
   if (!entry.file.empty()) {
+    if (!require_locked(catalog.locked(), entry.file, entry.manifest))
+      unlisted.push_back(entry.manifest.plugin + " " + entry.manifest.version);
     plugin = load_plugin(entry.file, entry.manifest);
   } else {
     const auto& all = built_in_plugins();
@@ -153,6 +156,10 @@ const Origin& Registry::origin(const Component& component) const {
   TITAN_ASSERT(found != impl_->origins.end(), "component '", component.name,
                "' is not from this registry");
   return found->second;
+}
+
+const std::vector<std::string>& Registry::unlisted_plugins() const {
+  return impl_->unlisted;
 }
 
 void* Registry::create(std::string_view kind, std::string_view name, const Value& options,

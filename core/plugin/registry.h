@@ -40,6 +40,9 @@ class Registry {
   /// The plugin that provides `component`, which must be a result of `component()`.
   const Origin& origin(const Component& component) const;
 
+  /// "name version" of the opened plugins that the lock file does not list.
+  const std::vector<std::string>& unlisted_plugins() const;
+
   /// Makes a component of interface `I` from an options map that its schema accepts. Exceptions of
   /// the constructor get the component's name as context; one that is not a titan::Error becomes a
   /// plugin Error. Null results are errors.

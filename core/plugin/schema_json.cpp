@@ -8,7 +8,7 @@ namespace titan::core {
 namespace {
 
 /// Bounds without a fraction print as integers.
-Value number(double value) {
+Value json_number(double value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (std::nearbyint(value) == value && std::fabs(value) <= kExact)
     return static_cast<int64_t>(value);
@@ -72,9 +72,11 @@ Value constraints(const Option& option) {
     json["x-titan-type"] = to_string(option.type);
   add_choices(option, json);
   if (option.lower)
-    json[option.lower->inclusive ? "minimum" : "exclusiveMinimum"] = number(option.lower->value);
+    json[option.lower->inclusive ? "minimum" : "exclusiveMinimum"] =
+        json_number(option.lower->value);
   if (option.upper)
-    json[option.upper->inclusive ? "maximum" : "exclusiveMaximum"] = number(option.upper->value);
+    json[option.upper->inclusive ? "maximum" : "exclusiveMaximum"] =
+        json_number(option.upper->value);
   if (option.element) json["items"] = constraints(*option.element);
   if (option.table) {
     const Value inner = json_schema(*option.table);

@@ -6,7 +6,8 @@
 
 namespace titan::core {
 
-/// "titan 0.1.0 (git 1a2b3c, torch 2.11.0, gcc 12, Release)"
+/// "titan 0.2.0 (commit 1a2b3c, LibTorch 2.15.0, sdk 0123456789abcdef, gcc 12, Release)"; sdk is
+/// the hash of its headers.
 std::string build_summary();
 
 }  // namespace titan::core

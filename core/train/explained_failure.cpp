@@ -3,18 +3,14 @@
 #include <exception>
 #include <string>
 
-#include <titan/error.h>
-
 namespace titan::core {
 namespace {
 
 void explain(Error& error, Rendezvous& rendezvous, FailureWatch& watch) {
   rendezvous.abandon();
   for (const std::string& line : watch.report(error.what())) error.with_context(line);
-  const std::string path = watch.write_record();
-  if (error.kind() == ErrorKind::distributed && !path.empty())
-    error.with_context("the last collectives of this rank are in " + path +
-                       "; titan flight analyzes the records of all ranks");
+  const std::string line = watch.record_line();
+  if (error.kind() == ErrorKind::distributed && !line.empty()) error.with_context(line);
 }
 
 /// Destroys nothing after a failure: closing groups whose other ranks are gone could wait forever,
@@ -26,20 +22,26 @@ void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv&
 
 }  // namespace
 
-void with_failures_explained(std::unique_ptr<Run>& run, Rendezvous& rendezvous, FailureWatch& watch,
-                             const std::function<void()>& work) {
+void with_errors(const std::function<void()>& work,
+                 const std::function<void(Error&)>& when_failed) {
   try {
     work();
   } catch (Error& e) {
-    explain(e, rendezvous, watch);
-    leave_to_the_end_of_the_process(run, rendezvous.launch());
+    when_failed(e);
     throw;
   } catch (const std::exception& e) {
     Error error(ErrorKind::internal, e.what());
-    explain(error, rendezvous, watch);
-    leave_to_the_end_of_the_process(run, rendezvous.launch());
+    when_failed(error);
     throw error;
   }
+}
+
+void with_failures_explained(std::unique_ptr<Run>& run, Rendezvous& rendezvous, FailureWatch& watch,
+                             const std::function<void()>& work) {
+  with_errors(work, [&](Error& error) {
+    explain(error, rendezvous, watch);
+    leave_to_the_end_of_the_process(run, rendezvous.launch());
+  });
 }
 
 }  // namespace titan::core

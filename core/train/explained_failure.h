@@ -5,11 +5,16 @@
 #include <functional>
 #include <memory>
 
+#include <titan/error.h>
+
 #include "core/runtime/groups/failure_watch.h"
 #include "core/runtime/groups/rendezvous.h"
 #include "core/train/assembly/run.h"
 
 namespace titan::core {
+
+/// Runs `work`. Any exception becomes an Error, which `when_failed` may extend before it is thrown.
+void with_errors(const std::function<void()>& work, const std::function<void(Error&)>& when_failed);
 
 /// Runs `work` of this rank, to which `run` belongs. Any exception becomes an Error that also
 /// reports what the other ranks were doing and the file of this rank's last collectives. If

@@ -38,6 +38,11 @@ Value start_event(const Run& run, const JobConfig& config) {
       Value::map({{"full_attention", flops.full_attention}, {"causal_half", flops.causal_half}});
   event["compute_dtype"] = c10::getDtypeNames(compute_dtype(config)).first;
   if (const std::optional<double> peak = peak_flops(run, config)) event["peak_flops"] = *peak;
+  if (!run.unlisted_plugins.empty()) {
+    event["unsigned_plugins"] = Value::list();
+    for (const std::string& plugin : run.unlisted_plugins)
+      event["unsigned_plugins"].as_list().emplace_back(plugin);
+  }
   event["config"] = config.resolved;
   return event;
 }
@@ -109,6 +114,12 @@ void Journal::logged(const LoggedInterval& interval) {
 
 void Journal::ended_unlogged(int64_t from, int64_t to, const StepClock::Seconds& seconds) {
   if (history_) history_->steps(from, to, as_value(seconds));
+}
+
+void Journal::undone(const Step& step, const Judgement& judgement) {
+  if (history_)
+    history_->undone(step.number, step.attempt,
+                     judgement.verdict == Verdict::skip ? "skip" : "repeat", judgement.reason);
 }
 
 void Journal::validated(int64_t step, double seconds) {

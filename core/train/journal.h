@@ -10,6 +10,7 @@
 
 #include <titan/logger.h>
 #include <titan/runs/history_writer.h>
+#include <titan/step.h>
 #include <titan/step_phase.h>
 
 #include "core/config/schema/job_config.h"
@@ -45,6 +46,8 @@ class Journal {
   void logged(const LoggedInterval& interval);
   /// Steps before the end of the run that were not logged.
   void ended_unlogged(int64_t from, int64_t to, const StepClock::Seconds& seconds);
+  /// An attempt of a step was skipped or is repeated.
+  void undone(const Step& step, const Judgement& judgement);
   void validated(int64_t step, double seconds);
   void saved(int64_t step, double held_seconds);
   void end(int64_t step, RunOutcome outcome, const std::string& error);

@@ -31,10 +31,12 @@ std::function<bool(int64_t)> looked_at(const JobConfig& config) {
 
 }  // namespace
 
-StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update) {
+StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update,
+                         StepMember* metrics) {
   const double max_norm = config.training.max_norm;
   const bool updates_early = run.early_optimizer != nullptr;
   order_.plugins = run.members;
+  order_.replicas = run.replicas;
 
   DeviceScalars* held = nullptr;
   if (may_hold_numbers(run)) {
@@ -43,6 +45,7 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
     add(order_.first, std::move(numbers));
     device_scalars_ = held;
   }
+  if (metrics) order_.first.push_back(metrics);
   if (auto graph = make_step_graph(run, config))
     static_cast<SequentialExecutor&>(*run.workers.sequential).replay_by(std::move(graph));
   add(order_.first, std::make_unique<StepCounters>(run.state, *run.lr_scheduler));

@@ -15,8 +15,10 @@ namespace titan::core {
 /// Makes and owns the trainer's own members. `run` outlives this.
 class StepMembers {
  public:
-  /// `before_update`: called before weights change. `config` outlives this.
-  StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update);
+  /// `before_update`: called before weights change. `metrics`: null in simulated steps. `config`
+  /// and `metrics` outlive this.
+  StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update,
+              StepMember* metrics = nullptr);
   const StepOrder& order() const { return order_; }
   /// Throws a data Error if a number that was kept on the device is NaN or infinite. Called before
   /// a save that no step announced.

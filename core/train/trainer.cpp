@@ -1,5 +1,6 @@
 #include "core/train/trainer.h"
 
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -15,6 +16,9 @@
 namespace titan::core {
 namespace {
 
+/// How long a save waits for loggers.
+constexpr std::chrono::seconds kLogsBeforeSave(1);
+
 /// The device on which ranks reduce numbers that the host needs at once.
 c10::Device place_of_numbers(const Device& device) {
   return dynamic_cast<const HostCollectives*>(&device) ? c10::Device(c10::kCPU) : device.device();
@@ -24,7 +28,8 @@ MetricsOptions metrics_options(const Run& run, const JobConfig& config) {
   return {.log_freq = config.metrics.log_freq,
           .flops_per_token = run.model->flops_per_token(config.training.seq_len).full_attention,
           .peak_flops = peak_flops(run, config),
-          .times_checkpoints = config.checkpoint.enable && !config.checkpoint.load_only};
+          .times_checkpoints = config.checkpoint.enable && !config.checkpoint.load_only,
+          .replicas = run.replicas};
 }
 
 /// Closes the loggers however the run ends.
@@ -63,17 +68,21 @@ Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double 
       epochs_(*run.loader, run.mesh),
       metrics_(metrics_options(run, config), run.mesh, *run.device, *run.loss_parts, run.loggers,
                journal_),
-      members_(run, config, [this] { wait_for_checkpoint(); }),
+      members_(
+          run, config, [this] { wait_for_checkpoint(); }, &metrics_),
       runner_(*run.part, *run.executor, members_.order(), run.mesh.group("world"),
               run.device->device()),
-      source_(std::move(source)) {}
+      source_(std::move(source)) {
+  runner_.on_undone(
+      [this](const Step& step, const Judgement& judgement) { journal_.undone(step, judgement); });
+}
 
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
   try {
     {
       const WatcherCloser watchers(run_.watchers);
-      while (run_.state.step < steps_ && !should_stop()) {
+      while (has_next_step()) {
         step_ = run_.state.step + 1;
         run_.watchers.step(step_, [this] { take_step(); });
       }
@@ -84,13 +93,23 @@ StopReason Trainer::run() {
     end_journal(closer.outcome, "");
     return reason;
   } catch (Error& e) {
-    end_journal(RunOutcome::failed, e.message());
+    end_failed(e.message());
     e.with_context("in training step " + std::to_string(step_));
     throw;
   } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
-    end_journal(RunOutcome::failed, e.what_without_backtrace());
+    end_failed(e.what_without_backtrace());
     throw Error(ErrorKind::internal, e.what_without_backtrace())
         .with_context("in training step " + std::to_string(step_));
+  }
+}
+
+bool Trainer::has_next_step() {
+  for (;;) {
+    if (run_.state.step >= steps_ || should_stop()) return false;
+    if (!run_.replicas) return true;
+    const PhaseScope phase(run_.mesh.recorder(), StepPhase::replicas, "finding replica groups");
+    // takes over the state of a later step if the other groups are ahead
+    if (run_.replicas->between_steps() && run_.state.step < steps_) return true;
   }
 }
 
@@ -99,10 +118,15 @@ void Trainer::end_journal(RunOutcome outcome, const std::string& error) {
   journal_.end(run_.state.step, outcome, error);
 }
 
+void Trainer::end_failed(const std::string& error) {
+  if (run_.replicas) run_.replicas->failed();
+  end_journal(RunOutcome::failed, error);
+}
+
 /// The step with its logging, validation and checkpoint.
 void Trainer::take_step() {
   watch_.set_step(step_);
-  train_step();
+  if (!train_step()) return;
   if (!std::exchange(is_warm_, true)) shorten_timeouts();
   validate();
   save();
@@ -117,7 +141,8 @@ StopReason Trainer::stop() {
   const bool is_saved = signal != 0 && run_.checkpoints->save_now(run_.state);
   run_.checkpoints->finish();
   if (signal == 0) return StopReason::all_steps_done;
-  return is_saved ? StopReason::saved : StopReason::stopped;
+  if (is_saved) return StopReason::saved;
+  return run_.checkpoints->is_on() ? StopReason::saved_by_others : StopReason::stopped;
 }
 
 void Trainer::validate() {
@@ -135,6 +160,8 @@ void Trainer::validate() {
 void Trainer::save() {
   const PhaseScope phase(run_.mesh.recorder(), StepPhase::checkpoint, "checkpoint");
   const double begin = monotonic_seconds();
+  // a run that resumes from this step does not log it again
+  if (run_.checkpoints->saves_after(run_.state.step)) run_.loggers.flush_within(kLogsBeforeSave);
   if (run_.checkpoints->after_step(run_.state))
     journal_.saved(run_.state.step, monotonic_seconds() - begin);
 }
@@ -153,16 +180,18 @@ void Trainer::shorten_timeouts() {
   run_.mesh.set_timeout(train_timeout_);
 }
 
-void Trainer::train_step() {
+/// False if the step is to be begun anew.
+bool Trainer::train_step() {
   journal_.begin_step(step_, metrics_.is_due(step_));
   Step step = next_step();
-  runner_.run(step);
+  if (runner_.run(step) == Verdict::restart) return false;
   journal_.end_step(step_);
   count_epochs(step);
   step.scalars.insert(step.scalars.end(), source_scalars_.begin(), source_scalars_.end());
   metrics_.record(step, run_.state, run_.optimizer->lr() * step.lr_factor);
   run_.watchers.report(step_);
   run_.loggers.step_done({.step = step_, .time = monotonic_seconds()});
+  return true;
 }
 
 /// Each row's position in the data is known now, whatever the verdict of the step.
@@ -180,7 +209,8 @@ Step Trainer::next_step() {
     step.batches = std::move(sourced.batches);
     source_scalars_ = std::move(sourced.scalars);
   }
-  count_tokens(step.batches, run_.mesh.group("dp"), place_of_numbers(*run_.device));
+  count_tokens(step.batches, {&run_.mesh.group("dp"), &run_.mesh.replicas()},
+               place_of_numbers(*run_.device));
   TITAN_CHECK(step.batches.num_valid_tokens > 0, data, "no token of step ", step_,
               " has a target, on any rank, so there is nothing to learn; look at the data of this "
               "step");

@@ -20,8 +20,9 @@ namespace titan::core {
 
 enum class StopReason {
   all_steps_done,
-  stopped,  ///< by a signal; nothing was saved
-  saved,    ///< by a signal, after a checkpoint
+  stopped,          ///< by a signal; nothing was saved
+  saved,            ///< by a signal, after a checkpoint
+  saved_by_others,  ///< by a signal; another replica group saves the checkpoints of the run
 };
 
 /// The data of a step, and scalars to log with it.
@@ -48,11 +49,13 @@ class Trainer {
   int stop_signal() const { return stop_signal_; }
 
  private:
+  bool has_next_step();
   bool should_stop();
   StopReason stop();
   void take_step();
   void end_journal(RunOutcome outcome, const std::string& error);
-  void train_step();
+  void end_failed(const std::string& error);
+  bool train_step();
   void count_epochs(Step& step);
   Step next_step();
   void validate();

@@ -2,7 +2,7 @@
 # wheel or LibTorch archive. find_package(Torch) is not used: on a CUDA wheel it demands nvcc and the toolkit.
 #
 # In:  TITAN_TORCH_VERSION (the exact version required) or TITAN_TORCH_VERSIONS_FILE (the table of supported versions),
-#      TITAN_TORCH_ROOT (cache or environment; else .venv of the tree)
+#      TITAN_TORCH_ROOT (cache or environment; else .venv of the tree, the active virtual environment, python3's torch)
 # Out: titan::torch, TITAN_TORCH_VERSION, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL (such as "2.30"; only from a table)
 
 if(TITAN_TORCH_VERSIONS_FILE)
@@ -19,8 +19,24 @@ if(NOT TITAN_TORCH_ROOT AND DEFINED ENV{TITAN_TORCH_ROOT})
   set(TITAN_TORCH_ROOT $ENV{TITAN_TORCH_ROOT})
 endif()
 if(NOT TITAN_TORCH_ROOT)
+  # as titan/program/installation.h: next to an installation in site-packages, in the active environment, python3's
   file(GLOB titan_torch_found ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
-  list(GET titan_torch_found 0 TITAN_TORCH_ROOT)
+  if(PACKAGE_PREFIX_DIR AND EXISTS ${PACKAGE_PREFIX_DIR}/../torch/lib/libtorch_cpu.so)
+    get_filename_component(titan_torch_near ${PACKAGE_PREFIX_DIR}/../torch ABSOLUTE)
+    list(APPEND titan_torch_found ${titan_torch_near})
+  endif()
+  if(NOT "$ENV{VIRTUAL_ENV}" STREQUAL "")
+    file(GLOB titan_torch_active $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/torch)
+    list(APPEND titan_torch_found ${titan_torch_active})
+  endif()
+  if(NOT titan_torch_found)
+    execute_process(COMMAND python3 -c "import sys; sys.path = [p for p in sys.path if p]
+import importlib.util; s = importlib.util.find_spec('torch')
+print(s.submodule_search_locations[0] if s else '')" OUTPUT_VARIABLE titan_torch_found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  if(titan_torch_found)
+    list(GET titan_torch_found 0 TITAN_TORCH_ROOT)
+  endif()
 endif()
 set(TITAN_TORCH_ROOT "${TITAN_TORCH_ROOT}" CACHE PATH "Folder with lib/ and include/ of LibTorch ${titan_torch_any}")
 

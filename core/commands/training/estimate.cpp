@@ -49,10 +49,8 @@ double positive(const po::variables_map& values, const char* flag) {
 }
 
 EstimateArguments parse_estimate(const std::vector<std::string>& arguments) {
-  po::options_description own("titan estimate");
-  own.add_options()("help", "this text")("ranks", po::value<int>(), "number of ranks")(
-      "json", "print JSON")("peak-flops", po::value<double>(), "FLOP/s of one rank")(
-      "bandwidth", po::value<double>(), "bytes/s of one rank");
+  po::options_description own = flags_of_estimate();
+  own.add_options()("help", "this text");
   const OwnFlags flags = take_own_flags(arguments, own, "titan estimate");
   const po::variables_map& values = flags.values;
   EstimateArguments result;
@@ -125,6 +123,15 @@ void print_estimate(const JobConfig& config, Registry& registry, EstimateForm fo
               " ms; nothing was trained or written");
 }
 
+po::options_description flags_of_estimate() {
+  po::options_description own("titan estimate");
+  own.add_options()("ranks", po::value<int>()->value_name("N"),
+                    "ranks of the run; default: the product of the degrees")("json", "print JSON")(
+      "peak-flops", po::value<double>()->value_name("X"), "FLOP/s of one rank")(
+      "bandwidth", po::value<double>()->value_name("Y"), "bytes/s that one rank sends");
+  return own;
+}
+
 int run_estimate(const std::vector<std::string>& raw_arguments) {
   const EstimateArguments arguments = parse_estimate(raw_arguments);
   if (arguments.help) {
@@ -133,7 +140,7 @@ int run_estimate(const std::vector<std::string>& raw_arguments) {
   }
   JobSources sources = read_sources(arguments.config);
   simulate_unless_on_cpus(sources);
-  const Catalog catalog(plugin_search_path(sources.plugin_paths));
+  const Catalog catalog = plugin_catalog(sources);
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
   const int world_size = estimated_ranks(sources, arguments.ranks);

@@ -39,11 +39,8 @@ struct TrainArguments {
 
 /// Takes the command's own flags out; everything else belongs to the configuration.
 TrainArguments parse_train(const std::vector<std::string>& arguments) {
-  po::options_description own("titan train");
-  own.add_options()("help", "this text")(
-      "dry-run", "check everything, print the resolved configuration, start nothing")(
-      "elsewhere", "with --dry-run: the job runs on another machine, do not look for files");
-  add_launch_flags(own);
+  po::options_description own = flags_of_train();
+  own.add_options()("help", "this text");
   const OwnFlags flags = take_own_flags(arguments, own, "titan train");
   const po::variables_map& values = flags.values;
   TrainArguments result;
@@ -105,11 +102,19 @@ int simulate(JobConfig config, Registry& registry, const LaunchEnv& simulated) {
 
 }  // namespace
 
+po::options_description flags_of_train() {
+  po::options_description own("titan train");
+  own.add_options()("dry-run", "check everything, print the resolved configuration, start nothing")(
+      "elsewhere", "with --dry-run: the job runs on another machine, do not look for files");
+  add_launch_flags(own);
+  return own;
+}
+
 int run_train(const std::vector<std::string>& raw_arguments) {
   const TrainArguments arguments = parse_train(raw_arguments);
   const double start = monotonic_seconds();
   JobSources sources = read_sources(arguments.config);
-  const Catalog catalog(plugin_search_path(sources.plugin_paths));
+  const Catalog catalog = plugin_catalog(sources);
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
   if (arguments.help) {

@@ -82,6 +82,8 @@ class Translator {
                              "write a list: [\"optimizer\"]");
       setting.value = words_of(setting.value.as_string());
     }
+    if (key == "model.name" && setting.value.is_string())
+      setting.value = std::string(current_model_name(setting.value.as_string()));
     result_.list.settings.push_back(std::move(setting));
   }
 

@@ -47,6 +47,9 @@ std::span<const OldName> old_names();
 /// Older names of converters: "float8" is quantize.linear.float8. Other names are returned
 /// unchanged.
 std::string_view current_converter_name(std::string_view name);
+/// torchtitan's "llama3_ft" is llama3, whose fragments [fault_tolerance] names. Other names are
+/// returned unchanged.
+std::string_view current_model_name(std::string_view name);
 
 /// Adds the old names as flags.
 void add_old_flags(OptionTable& table);

@@ -131,6 +131,10 @@ std::span<const OldName> old_names() {
   return kOldNames;
 }
 
+std::string_view current_model_name(std::string_view name) {
+  return name == "llama3_ft" ? "llama3" : name;
+}
+
 std::string_view current_converter_name(std::string_view name) {
   if (name == "float8") return "quantize.linear.float8";
   if (name == "mx" || name == "mxfp8") return "quantize.linear.mx";

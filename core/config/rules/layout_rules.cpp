@@ -152,8 +152,13 @@ void plan_batch(const RuleContext& rules, Layout& layout) {
   const char* const key = "training.global_batch_size";
   if (!rules.are_sound({"training.local_batch_size", key})) return;
   const int64_t round = product({t.local_batch_size, layout.data_parallel});
-  layout.global_batch_size = t.global_batch_size < 0 ? round : t.global_batch_size;
-  layout.accumulation_rounds = std::max<int64_t>(1, layout.global_batch_size / round);
+  const FaultToleranceSection& fault_tolerance = rules.config.fault_tolerance;
+  const int64_t groups =
+      fault_tolerance.enable ? std::max<int64_t>(1, fault_tolerance.group_size) : 1;
+  layout.global_batch_size =
+      t.global_batch_size < 0 ? product({round, groups}) : t.global_batch_size;
+  layout.accumulation_rounds =
+      std::max<int64_t>(1, layout.global_batch_size / product({round, groups}));
   if (t.global_batch_size == 0) {
     rules.error(key, "training.global_batch_size must not be 0", "-1: one accumulation round");
   } else if (layout.global_batch_size % round != 0) {

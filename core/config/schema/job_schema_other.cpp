@@ -40,20 +40,41 @@ void declare_comm(SchemaBuilder& schema) {
 
 void declare_fault_tolerance(SchemaBuilder& schema) {
   using Section = FaultToleranceSection;
-  schema.option("enable", &Section::enable, "Continue training while replicas fail and join")
-      .option("process_group", &Section::process_group, "Backend between replicas")
+  schema
+      .option("enable", &Section::enable,
+              "Train in several replica groups, each a job of its own, that fail and join")
+      .option("process_group", &Section::process_group, "Backend between groups")
       .one_of({"gloo", "nccl"})
       .option("process_group_timeout_ms", &Section::process_group_timeout_ms,
-              "Timeout of that backend, in milliseconds")
+              "Limit for one collective between groups, in milliseconds")
       .at_least(1)
-      .option("replica_id", &Section::replica_id, "Number of this replica")
+      .option("replica_id", &Section::replica_id, "Number of this group, from 0")
       .at_least(0)
-      .option("group_size", &Section::group_size, "Number of replicas")
+      .option("group_size", &Section::group_size,
+              "Most groups that train together; further ones wait as spares")
       .at_least(0)
-      .option("min_replica_size", &Section::min_replica_size, "Replicas needed to continue")
+      .option("min_replica_size", &Section::min_replica_size,
+              "Fewest groups that train; fewer wait for others")
       .at_least(1)
-      .option("semi_sync_method", &Section::semi_sync_method, "Synchronise rarely")
-      .one_of({"local_sgd", "diloco"});
+      .option("semi_sync_method", &Section::semi_sync_method,
+              "Synchronise weights every sync_steps steps, instead of gradients in each step")
+      .one_of({"local_sgd", "diloco"})
+      .option("sync_steps", &Section::sync_steps,
+              "Steps between two synchronisations of the same weights")
+      .at_least(1)
+      .option("should_quantize", &Section::should_quantize,
+              "Send weights between groups as 8-bit integers, with a scale for each row")
+      .option("fragment_sync_delay", &Section::fragment_sync_delay,
+              "diloco: steps that groups train on while a fragment is averaged")
+      .at_least(0)
+      .option("fragment_update_alpha", &Section::fragment_update_alpha,
+              "diloco: share of a group's own weights after a synchronisation; 0: the common ones")
+      .between(0, 1)
+      .option("num_fragments", &Section::num_fragments,
+              "diloco: parts of the model that are synchronised in turn")
+      .at_least(1)
+      .option("module_fqns_per_model_fragment", &Section::module_fqns_per_model_fragment,
+              "diloco: explicit split into fragments: one list of module names each");
 }
 
 void declare_validation(SchemaBuilder& schema) {

@@ -87,8 +87,15 @@ void declare_run_sections(SchemaBuilder& schema) {
   schema
       .table("plugins", &JobConfig::plugins, "Search path of plugins",
              [](SchemaBuilder& section) {
-               section.option("paths", &PluginsSection::paths,
-                              "Folders searched before TITAN_PLUGIN_PATH and the installation");
+               section
+                   .option("paths", &PluginsSection::paths,
+                           "Folders searched before TITAN_PLUGIN_PATH and the installation")
+                   .option("lock", &PluginsSection::lock,
+                           "Lock file that lists the plugins which may be loaded, with their "
+                           "SHA-256; unset: <configuration>.lock next to the configuration, if it "
+                           "exists")
+                   .option("allow_unsigned", &PluginsSection::allow_unsigned,
+                           "Load plugins that the lock file does not list, with a warning");
              })
       .table("job", &JobConfig::job, "The job as a whole", declare_job)
       .table("profiling", &JobConfig::profiling, "Traces and memory snapshots", declare_profiling)

@@ -159,7 +159,7 @@ void declare_checkpoint(SchemaBuilder& schema) {
   using Section = CheckpointSection;
   schema.option("enable", &Section::enable, "Save and load checkpoints")
       .option("enable_ft_dataloader_checkpoints", &Section::enable_ft_dataloader_checkpoints,
-              "No effect")
+              "No effect: one checkpoint holds the data positions of all rows")
       .option("folder", &Section::folder, "Checkpoint folder under job.dump_folder")
       .option("interval", &Section::interval, "Save every N steps and after the last one")
       .at_least(1)
@@ -199,7 +199,18 @@ void declare_checkpoint(SchemaBuilder& schema) {
               "Save after step 1 too")
       .option("create_seed_checkpoint", &Section::create_seed_checkpoint,
               "Write the initial weights from one rank and exit")
-      .option("load_only", &Section::load_only, "Never save");
+      .option("load_only", &Section::load_only, "Never save")
+      .option(
+          "local_folder", &Section::local_folder,
+          "Folder on a fast disk of each host, such as /dev/shm/titan, for frequent checkpoints "
+          "from which a restart continues; unset: none")
+      .option("local_interval", &Section::local_interval, "Write a local checkpoint every N steps")
+      .at_least(1)
+      .option(
+          "local_copies", &Section::local_copies,
+          "Copies of each rank's part of a local checkpoint, on another host if there are several")
+      .at_least(0)
+      .at_most(1);
 }
 
 void declare_activation_checkpoint(SchemaBuilder& schema) {

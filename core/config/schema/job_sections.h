@@ -18,7 +18,9 @@ namespace titan::core {
 
 /// [plugins] (Titan)
 struct PluginsSection {
-  std::vector<std::string> paths;  ///< folders searched first
+  std::vector<std::string> paths;   ///< folders searched first
+  std::optional<std::string> lock;  ///< unset: none is next to the configuration
+  bool allow_unsigned = false;
 };
 
 /// [job]
@@ -230,6 +232,9 @@ struct CheckpointSection {
   bool enable_first_step_checkpoint = false;
   bool create_seed_checkpoint = false;
   bool load_only = false;
+  std::optional<std::string> local_folder;  ///< (Titan)
+  int64_t local_interval = 10;              ///< (Titan)
+  int64_t local_copies = 1;                 ///< (Titan)
 };
 
 /// [activation_checkpoint]; further keys of the section are the plugin's
@@ -273,6 +278,15 @@ struct FaultToleranceSection {
   int64_t group_size = 0;
   int64_t min_replica_size = 1;
   std::optional<std::string> semi_sync_method;
+  int64_t sync_steps = 5;
+  bool should_quantize = false;
+  int64_t fragment_sync_delay = 0;
+  double fragment_update_alpha = 0;
+  int64_t num_fragments = 1;
+  std::vector<std::vector<std::string>> module_fqns_per_model_fragment;
+
+  /// Whether all groups write to one folder of checkpoints: their states are equal after each step.
+  bool shares_checkpoints() const { return !semi_sync_method; }
 };
 
 /// [experimental]; neither has an effect

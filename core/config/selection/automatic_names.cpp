@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include <titan/program/installation.h>
 #include <titan/program/text.h>
 #include <titan/suggest.h>
 
@@ -49,7 +50,8 @@ std::string choose_tokenizer(const GivenValues& given) {
   };
   const std::string name = text("tokenizer.name", "auto");
   if (name != "auto") return name;
-  const std::filesystem::path folder = text("model.hf_assets_path", ModelSection{}.hf_assets_path);
+  const std::filesystem::path folder =
+      with_bundled_files(text("model.hf_assets_path", ModelSection{}.hf_assets_path));
   std::error_code ignored;
   const auto holds = [&](const char* file) {
     return std::filesystem::is_regular_file(folder / file, ignored);

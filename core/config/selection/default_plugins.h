@@ -9,6 +9,9 @@ namespace titan::core::default_plugins {
 inline constexpr const char* kSharding = "fsdp";  ///< shards, casts, offloads
 inline constexpr const char* kReplicas = "ddp";   ///< replicas alone
 
+inline constexpr const char* kReplicaGroups = "replicas";  ///< fault_tolerance.enable
+inline constexpr const char* kSemiSync = "semi_sync";      ///< fault_tolerance.semi_sync_method
+
 // [device] name = "auto", and the device of commands that need no other
 inline constexpr const char* kHost = "cpu";
 inline constexpr const char* kGpu = "cuda";

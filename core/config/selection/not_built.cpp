@@ -24,8 +24,6 @@ const Feature kFeatures[] = {
      "sharding each expert with this plugin of expert parallelism is"},
     {"comm.mode", [](const JobConfig& c) { return c.comm.mode == CommMode::local_tensor; },
      "simulating ranks as tensors of one process is"},
-    {"fault_tolerance.enable", [](const JobConfig& c) { return c.fault_tolerance.enable; },
-     "fault tolerance is"},
 
     // The step
     {"debug.moe_force_load_balance",
@@ -37,7 +35,6 @@ struct LaterComponent {
   std::string_view kind, name;
 };
 constexpr LaterComponent kLaterComponents[] = {
-    {"model", "llama3_ft"},
     {"model", "flux"},
 };
 

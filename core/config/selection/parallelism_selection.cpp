@@ -62,6 +62,10 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
     request(section.data_parallel == "auto" ? name : section.data_parallel, "data_parallel",
             {"parallelism.data_parallel_shard_degree", "parallelism.data_parallel_replicate_degree",
              "training.mixed_precision_param", "training.enable_cpu_offload"});
+  if (config.fault_tolerance.enable)  // last: it sums what data parallelism has summed
+    requests.push_back({config.fault_tolerance.semi_sync_method ? default_plugins::kSemiSync
+                                                                : default_plugins::kReplicaGroups,
+                        "fault_tolerance.enable", given.place("fault_tolerance.enable")});
   return requests;
 }
 

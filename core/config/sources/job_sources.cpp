@@ -1,10 +1,14 @@
 #include "core/config/sources/job_sources.h"
 
+#include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/log.h>
+#include <titan/program/installation.h>
 #include <titan/settings/toml_source.h>
 
 #include "core/config/schema/job_sections.h"
@@ -25,6 +29,17 @@ JobSources complete(JobSources sources, std::optional<SettingList> file,
   if (paths && paths->is_valid)
     for (const Value& path : paths->value.as_list())
       sources.plugin_paths.push_back(path.as_string());
+  const Given* allowed = collected.given.find("plugins.allow_unsigned");
+  sources.allows_unsigned = allowed && allowed->is_valid && allowed->value.as_boolean();
+  const Given* lock = collected.given.find("plugins.lock");
+  if (lock && lock->is_valid && lock->value.is_string()) {
+    sources.plugin_lock = lock->value.as_string();
+  } else if (sources.config_file) {
+    const std::filesystem::path neighbour = lock_file_of(*sources.config_file);
+    std::error_code error;
+    if (std::filesystem::is_regular_file(neighbour, error))
+      sources.plugin_lock = neighbour.string();
+  }
   return sources;
 }
 
@@ -43,6 +58,7 @@ JobSources read_sources(std::vector<std::string> arguments) {
   JobSources sources;
   Diagnostics diagnostics;
   sources.config_file = find_config_file(arguments);
+  if (sources.config_file) sources.config_file = with_bundled_files(*sources.config_file);
   sources.arguments = std::move(arguments);
   std::optional<SettingList> file = SettingList();
   if (sources.config_file && sources.config_file->empty()) {
@@ -64,6 +80,19 @@ JobSources read_sources(const std::string& name, const std::string& toml,
   sources.config_file = name;
   sources.arguments = std::move(arguments);
   return complete(std::move(sources), parse_toml(name, toml, diagnostics), diagnostics);
+}
+
+Catalog plugin_catalog(const JobSources& sources) {
+  std::vector<std::filesystem::path> folders = plugin_search_path(sources.plugin_paths);
+  if (!sources.plugin_lock) return Catalog(std::move(folders));
+  std::error_code error;
+  if (sources.allows_unsigned && !std::filesystem::exists(*sources.plugin_lock, error)) {
+    log::warn(
+        "the lock file " + *sources.plugin_lock +
+        " does not exist: plugins are loaded unsigned, because plugins.allow_unsigned is set");
+    return Catalog(std::move(folders));
+  }
+  return Catalog(std::move(folders), LockedFiles(*sources.plugin_lock, sources.allows_unsigned));
 }
 
 bool simulates_ranks(const JobSources& sources) {

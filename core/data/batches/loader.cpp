@@ -45,9 +45,22 @@ void fill_documents(const Window& window, int64_t seq_len, int64_t* positions, i
 
 Loader::Loader(std::vector<Source> sources, const Tokenizer& tokenizer,
                const LoaderOptions& options)
-    : options_(options), feed_(std::move(sources), tokenizer, options.feed) {
+    : options_(options),
+      tokenizer_(tokenizer),
+      feed_(std::make_unique<WindowFeed>(std::move(sources), tokenizer, options.feed)) {
   TITAN_ASSERT(options.feed.num_own_rows % options.rows_per_microbatch == 0,
                options.feed.num_own_rows);
+}
+
+void Loader::read_rows(int64_t first_row, int64_t num_own_rows, FeedState state) {
+  TITAN_ASSERT(num_own_rows % options_.rows_per_microbatch == 0, num_own_rows);
+  options_.feed.first_row = first_row;
+  options_.feed.num_own_rows = num_own_rows;
+  options_.feed.keeps_other_positions = true;
+  auto feed = std::make_unique<WindowFeed>(feed_->sources(), tokenizer_, options_.feed);
+  feed->restore(std::move(state));
+  feed_ = std::move(feed);
+  feed_->start();
 }
 
 Batch Loader::make_batch(const Window* windows) const {
@@ -89,12 +102,12 @@ Batch Loader::make_batch(const Window* windows) const {
 
 std::vector<std::string> Loader::source_names() const {
   std::vector<std::string> names;
-  for (const Source& source : feed_.sources()) names.push_back(source.name);
+  for (const Source& source : feed_->sources()) names.push_back(source.name);
   return names;
 }
 
 StepBatches Loader::next_step() {
-  const std::vector<Window> windows = feed_.next_step();
+  const std::vector<Window> windows = feed_->next_step();
   StepBatches step;
   for (size_t first = 0; first < windows.size();
        first += static_cast<size_t>(options_.rows_per_microbatch)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ class Loader {
 
   /// Starts to read and waits for the first step. Data without even one step is an error here,
   /// before the run writes anything.
-  void start() { feed_.start(); }
+  void start() { feed_->start(); }
   /// The microbatches of the next step, on the CPU; counts are this rank's own. Rows of data that
   /// has ended (order.once) have no labels. Throws as WindowFeed::next_step.
   StepBatches next_step();
@@ -36,22 +37,26 @@ class Loader {
   bool has_ended() const { return has_ended_; }
 
   /// See WindowFeed::ended_epochs; source_names() names the entries.
-  std::vector<int64_t> ended_epochs() const { return feed_.ended_epochs(); }
+  std::vector<int64_t> ended_epochs() const { return feed_->ended_epochs(); }
   std::vector<std::string> source_names() const;
 
   /// The position after the last `next_step`; see FeedState.
-  FeedState state() const { return feed_.state(); }
+  FeedState state() const { return feed_->state(); }
   /// Only before `start` and the first `next_step`.
-  void restore(FeedState state) { feed_.restore(std::move(state)); }
+  void restore(FeedState state) { feed_->restore(std::move(state)); }
+  /// [any time] From now on reads other rows, from `state` on, which has a position of each of
+  /// their streams.
+  void read_rows(int64_t first_row, int64_t num_own_rows, FeedState state);
   const LoaderOptions& options() const { return options_; }
   /// Whether a thread hangs in a source; it uses tokenizer and data sets until the process ends.
-  bool has_stalled() const { return feed_.has_stalled(); }
+  bool has_stalled() const { return feed_->has_stalled(); }
 
  private:
   Batch make_batch(const Window* windows) const;
 
   LoaderOptions options_;
-  WindowFeed feed_;
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<WindowFeed> feed_;
   bool has_ended_ = false;
 };
 

@@ -18,6 +18,8 @@ class FailurePolicy {
   /// Called if the trainer thread is still busy FailureWatch::kPatience later. `error`: the report
   /// for the user.
   virtual void overdue(const std::string& error) = 0;
+  /// Called if the trainer thread of this rank hangs, so it is not given time.
+  virtual void hung(const std::string& error) { overdue(error); }
 };
 
 /// Gives the trainer thread time to fail by itself, then ends the process.

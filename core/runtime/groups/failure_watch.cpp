@@ -57,7 +57,15 @@ void FailureWatch::stop() {
 }
 
 void FailureWatch::watch(const dist::Mesh& mesh) {
+  const std::lock_guard lock(mutex_);
   mesh_ = &mesh;
+  if (learned_) policy_->learned(*learned_, &mesh);
+}
+
+void FailureWatch::learn(const std::string& failure) {
+  const std::lock_guard lock(mutex_);
+  learned_ = failure;
+  policy_->learned(failure, mesh_);
 }
 
 std::string FailureWatch::doing() const {
@@ -159,6 +167,24 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
         first_line(e.what()) + ")");
     return lines;
   }
+}
+
+std::string FailureWatch::record_line() const {
+  const std::string path = write_record();
+  return path.empty() ? ""
+                      : "the last collectives of this rank are in " + path +
+                            "; titan flight analyzes the records of all ranks";
+}
+
+void FailureWatch::end_run(const std::string& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!known_failure_.empty()) return;
+  }
+  std::string text = error + "\n  this rank was " + doing();
+  for (const std::string& line : report(first_line(error))) text += "\n  " + line;
+  if (const std::string line = record_line(); !line.empty()) text += "\n  " + line;
+  policy_->hung(text);
 }
 
 /// The store ends with its host, which therefore stays while others still read the answers. A late

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,17 +39,27 @@ class FailureWatch {
   /// From now on reports include these groups' collectives. `mesh` outlives the watch.
   void watch(const dist::Mesh& mesh);
   void set_step(int64_t step) { step_ = step; }
+  /// [any thread] Another source than the store knows of a failure: FailurePolicy::learned, also
+  /// for groups that are made later.
+  void learn(const std::string& failure);
   /// The object that this rank builds before its first step; `stage` outlives the watch.
   void set_stage(const char* stage) { stage_ = stage; }
 
   /// [any thread] Writes this rank's flight record, its last collectives. Returns the path, or ""
   /// if there is nothing to write or writing fails. Done before FailurePolicy::overdue.
   std::string write_record() const;
+  /// The same, as a line of an error that says where the record is; "" if nothing was written.
+  std::string record_line() const;
 
   /// [trainer thread, when this rank exits after a failure] Publishes the error, unless another
   /// rank was first, waits up to kPatience for the answers of the others, and returns lines to add
   /// to the error.
   std::vector<std::string> report(const std::string& error);
+
+  /// [any thread, while the trainer thread hangs] Reports the first line of `error` as `report`
+  /// does, writes the flight record and ends the process (FailurePolicy::hung). Returns if another
+  /// rank has failed before, because this watch then ends the process.
+  void end_run(const std::string& error);
 
  private:
   void run();
@@ -69,7 +80,8 @@ class FailureWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
-  std::string known_failure_;  // used when the store is gone
+  std::optional<std::string> learned_;  // by `learn`
+  std::string known_failure_;           // used when the store is gone
   std::vector<std::string> known_others_;
   std::thread thread_;
 };

@@ -31,12 +31,15 @@ dist::Mesh connect_mesh(const dist::Grid& grid, const Rendezvous& rendezvous, De
   const int rank = rendezvous.launch().rank;
   const auto connect = [&](const std::string& name, const std::vector<int>& ranks) {
     // other groups of the same name have other members
-    return device.connect({.store = rendezvous.store(),
-                           .name = name + "." + std::to_string(ranks.front()),
-                           .rank = place_in(ranks, rank),
-                           .size = static_cast<int>(ranks.size()),
-                           .timeout = rendezvous.timeout(),
-                           .is_one_host = rendezvous.is_one_host()});
+    auto backend = device.connect({.store = rendezvous.store(),
+                                   .name = name + "." + std::to_string(ranks.front()),
+                                   .rank = place_in(ranks, rank),
+                                   .size = static_cast<int>(ranks.size()),
+                                   .timeout = rendezvous.timeout(),
+                                   .is_one_host = rendezvous.is_one_host()});
+    TITAN_CHECK(backend, plugin, "Device::connect of '", device.description(),
+                "' returned no backend for the group '", name, "' of ", ranks.size(), " ranks");
+    return backend;
   };
   return dist::Mesh(grid, rank, connect, std::move(recorder));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <thread>
 
 #include <c10/util/Logging.h>
@@ -44,8 +45,8 @@ std::string reason_of(const std::exception& error) {
   return reason;
 }
 
-c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
-                                        std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch, std::chrono::milliseconds timeout,
+                                        const IsInterrupted& is_interrupted) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.master_port);
   options.isServer = launch.rank == 0 && !launch.agent_hosts_store;
@@ -54,21 +55,60 @@ c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
   options.timeout = timeout;
   options.multiTenant = true;
   const std::string place = launch.master_host + ":" + std::to_string(launch.master_port);
-  // an agent's store survives restarts, with all keys of the earlier ranks
-  const std::string prefix = std::string(kPrefix) + "/start " +
-                             std::to_string(launch.restart_count) + " of " +
-                             std::to_string(launch.world_size);
   const QuietAttempts quiet;
   try {
+    if (is_interrupted)
+      return connect_interruptibly(kPrefix, launch.master_host, options, is_interrupted);
     return c10::make_intrusive<c10d::PrefixStore>(
-        prefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
+        kPrefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
   } catch (const std::exception& e) {
+    if (is_interrupted && is_interrupted()) throw;
     if (options.isServer)
       fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ", reason_of(e),
            "; is the port taken by another run? Choose another master port");
     fail(ErrorKind::distributed, "rank ", launch.rank, " does not reach the store at ", place,
          " within ", seconds(timeout), " s: ", reason_of(e), "; is rank 0 running there?");
   }
+}
+
+std::string drawn_word() {
+  std::random_device random;
+  return std::to_string(random()) + "-" + std::to_string(random());
+}
+
+/// Collective: the same new name on every rank, drawn by rank 0. torchrun's store keeps all keys of
+/// earlier starts, and no variable tells starts apart: an agent that joins late counts restarts
+/// from 0. So each rank leaves a word that it has drawn, and rank 0 answers under that word until
+/// the rank confirms. After `patience` rank 0 returns without the missing ranks; others throw.
+std::string name_of_start(const StoreClient& store, const LaunchEnv& launch,
+                          std::chrono::milliseconds patience) {
+  const std::string own = drawn_word();
+  const auto confirmed = [](const std::string& name, int rank) {
+    return name + " confirmed by " + std::to_string(rank);
+  };
+  const auto word_of = [](int rank) { return "word of " + std::to_string(rank); };
+  if (launch.rank != 0) {
+    store.set(word_of(launch.rank), own);
+    const std::string name = store.get("answer to " + own);
+    store.set(confirmed(name, launch.rank), "");
+    return name;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::vector<std::string> answered(static_cast<size_t>(launch.world_size));
+  for (int rank = 1; rank < launch.world_size;) {
+    if (store.check({confirmed(own, rank)})) {
+      ++rank;
+      continue;
+    }
+    if (std::chrono::steady_clock::now() > deadline) break;
+    std::string& last = answered[static_cast<size_t>(rank)];
+    // the word may be of an earlier start, so the key is read until the rank confirms
+    const std::string word = store.check({word_of(rank)}) ? store.get(word_of(rank)) : "";
+    if (word != last) store.set("answer to " + word, own);
+    last = word;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return own;
 }
 
 std::string to_text(const RunIdentity& identity) {
@@ -107,9 +147,18 @@ std::string differences(int rank, const RunIdentity& own, const std::string& of_
 
 }  // namespace
 
-Rendezvous::Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout)
-    : launch_(launch), timeout_(timeout) {
-  if (launch.world_size > 1) store_ = connect(launch, timeout);
+Rendezvous::Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout,
+                       IsInterrupted is_interrupted)
+    : launch_(launch), timeout_(timeout), is_interrupted_(std::move(is_interrupted)) {
+  if (launch.world_size == 1) return;
+  store_ = connect(launch, timeout, is_interrupted_);
+  if (!launch.agent_hosts_store) return;
+  try {
+    store_ = c10::make_intrusive<c10d::PrefixStore>(
+        name_of_start(patient_client(), launch, timeout), store_);
+  } catch (const std::exception& e) {
+    fail_waiting(e);
+  }
 }
 
 Rendezvous::~Rendezvous() {
@@ -156,6 +205,12 @@ std::string Rendezvous::wait_for_all(const std::string& prefix) const {
   }
 }
 
+void Rendezvous::fail_waiting(const std::exception& error) const {
+  if (is_interrupted_ && is_interrupted_()) fail(ErrorKind::distributed, first_line(error.what()));
+  fail(ErrorKind::distributed, "rank ", launch_.rank, " waited ", seconds(timeout_),
+       " s at the store for rank 0: ", first_line(error.what()));
+}
+
 void Rendezvous::agree(const RunIdentity& identity) {
   if (is_alone()) return;
   const std::string own = to_text(identity);
@@ -179,8 +234,7 @@ void Rendezvous::agree(const RunIdentity& identity) {
       verdict = fetch("verdict");
     }
   } catch (const std::exception& e) {
-    fail(ErrorKind::distributed, "rank ", launch_.rank, " waited ", seconds(timeout_),
-         " s at the store for rank 0: ", first_line(e.what()));
+    fail_waiting(e);
   }
   TITAN_CHECK(verdict.empty() || verdict[0] != '!', distributed, "these ranks of ",
               launch_.world_size, " did not reach the store within ", seconds(timeout_),
@@ -192,10 +246,20 @@ void Rendezvous::agree(const RunIdentity& identity) {
               verdict);
 }
 
-std::string Rendezvous::from_rank_zero(const std::string& name, const std::string& value) {
+std::string Rendezvous::from_rank_zero(const std::string& name, const std::string& value) const {
   if (is_alone()) return value;
   if (launch_.rank == 0) publish("shared/" + name, value);
   return fetch("shared/" + name);
+}
+
+std::vector<std::string> Rendezvous::from_all(const std::string& name,
+                                              const std::string& value) const {
+  if (is_alone()) return {value};
+  publish("of all/" + name + std::to_string(launch_.rank), value);
+  std::vector<std::string> values;
+  for (int rank = 0; rank < launch_.world_size; ++rank)
+    values.push_back(fetch("of all/" + name + std::to_string(rank)));
+  return values;
 }
 
 }  // namespace titan::core

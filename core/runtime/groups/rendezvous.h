@@ -3,12 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <c10/util/intrusive_ptr.h>
 
+#include "core/runtime/groups/interruptible_store.h"
 #include "core/runtime/groups/store_client.h"
 #include "core/runtime/launch_env.h"
 
@@ -27,8 +29,10 @@ class Rendezvous {
  public:
   /// Connects to the store; rank 0 hosts it unless an agent does. Throws a distributed Error when
   /// the port is taken or the store does not answer within `timeout`. A single process needs no
-  /// store.
-  Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout);
+  /// store. `is_interrupted`: ends the waits of this rank at the store, also those of transports
+  /// that connect groups; empty: they last until the timeout.
+  Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout,
+             IsInterrupted is_interrupted = {});
   /// Rank 0 waits until the others have left too, so that none of them finds the store gone.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
@@ -50,7 +54,10 @@ class Rendezvous {
   void agree(const RunIdentity& identity);
 
   /// Rank 0's value of `name` on every rank.
-  std::string from_rank_zero(const std::string& name, const std::string& value);
+  std::string from_rank_zero(const std::string& name, const std::string& value) const;
+
+  /// Every rank's value of `name`, in the order of ranks, on every rank.
+  std::vector<std::string> from_all(const std::string& name, const std::string& value) const;
 
   /// The run has failed: the destructor does not wait for the other ranks.
   void abandon() { is_abandoned_ = true; }
@@ -59,10 +66,12 @@ class Rendezvous {
   StoreClient patient_client() const;
   std::string fetch(const std::string& key) const;
   void publish(const std::string& key, const std::string& text) const;
+  [[noreturn]] void fail_waiting(const std::exception& error) const;
   std::string wait_for_all(const std::string& prefix) const;
 
   LaunchEnv launch_;
   std::chrono::milliseconds timeout_;
+  IsInterrupted is_interrupted_;           // empty: never
   c10::intrusive_ptr<c10d::Store> store_;  // null: a single process
   bool is_abandoned_ = false;
 };

@@ -22,10 +22,12 @@
 #include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
 #include "core/train/assembly/initial_values.h"
+#include "core/train/assembly/replica_run.h"
 #include "core/train/assembly/resume.h"
 #include "core/train/assembly/run_data.h"
 #include "core/train/assembly/run_dtypes.h"
 #include "core/train/assembly/run_folder.h"
+#include "core/train/assembly/run_identity.h"
 #include "core/train/assembly/run_loss.h"
 #include "core/train/logging/logger_context.h"
 #include "core/train/step/observations.h"
@@ -75,15 +77,28 @@ void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool lo
     run.watchers.add({}, as_watcher(std::move(observations), run.mesh, *run.device, run.loggers));
 }
 
-/// `tokenizer`: null in a dry run that reads no files.
+/// `tokenizer`: null in a dry run that reads no files. `watch`: null for a simulated rank.
 void make_watchers(Run& run, const JobConfig& config, Registry& registry,
-                   const Tokenizer* tokenizer) {
+                   const Tokenizer* tokenizer, FailureWatch* watch) {
   WatcherContext context{run.mesh, *run.device, run.loggers, config.job.dump_folder};
   if (tokenizer && !missing_tokenizer(*tokenizer)) context.tokenizer = tokenizer;
   if (compute_dtype(config) == at::kHalf)
     context.smallest_gradient_scale = config.training.loss_scaling.minimum;
+  if (watch) context.end_run = [watch](const std::string& error) { watch->end_run(error); };
   for (const Selection& chosen : config.watchers)
     run.watchers.add(chosen, make_selected<Watcher>(registry, chosen, context));
+}
+
+/// Checkpoints and transfers between ranks take all states from the optimizer.
+void add_states_of_transforms(Run& run) {
+  if (run.stateful.empty()) return;
+  if (!dynamic_cast<StatefulOptimizer*>(run.optimizer.get())) {
+    std::vector<std::unique_ptr<Optimizer>> one;
+    one.push_back(std::move(run.optimizer));
+    run.optimizer = std::make_unique<OptimizerSet>(std::move(one));
+  }
+  for (StatefulOptimizer* transform : run.stateful)
+    dynamic_cast<StatefulOptimizer&>(*run.optimizer).add_states_of(*transform);
 }
 
 /// Frozen parameters get no optimizer. In a dry run either component may be unknown.
@@ -103,6 +118,7 @@ void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
     run.optimizer = make_optimizer(config, registry, context);
   }
   if (!run.optimizer) return;
+  add_states_of_transforms(run);
   StepParts parts(config);
   parts.add(*run.optimizer, config.optimizer);
   run.members.insert(run.members.end(), parts.members().begin(), parts.members().end());
@@ -216,8 +232,16 @@ void make_checkpointer(Assembly& a) {
   run.checkpoints = std::make_unique<Checkpointer>(
       a.config,
       Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
-            *run.device, run.seed, run.exports, a.start->lineage},
+            *run.device, run.seed, run.exports, [&run] { return run.watchers.states(); },
+            a.start->lineage},
       *a.rendezvous);
+}
+
+void join_replicas(Assembly& a) {
+  if (!a.run.replicas) return;
+  a.run.replica_run =
+      make_replica_run(a.run, a.config, run_identity(a.config, a.registry), *a.start);
+  a.run.replicas->join(*a.run.replica_run, a.run.mesh);
 }
 
 struct Stage {
@@ -238,7 +262,7 @@ const Stage kStages[] = {
        if (!a.run.tokenizer) a.run.tokenizer = open_tokenizer(a.config, a.registry);
        a.tokenizer = a.run.tokenizer.get(); }},
     {"watchers", kTrain | kSimulated, [](Assembly& a) {
-       make_watchers(a.run, a.config, a.registry, a.tokenizer); }},
+       make_watchers(a.run, a.config, a.registry, a.tokenizer, a.watch); }},
     {"chat template", kTrain, [](Assembly& a) {
        a.run.chat_template = open_chat_template(a.config, a.registry); }},
     {"model", kAlways, [](Assembly& a) { build_model(a.run, a.config, a.registry); }},
@@ -269,13 +293,16 @@ const Stage kStages[] = {
     {"stored state", kTrain | kWeights, [](Assembly& a) {
        load_state(a.run, *a.start, a.rendezvous->launch()); }},
     {"checkpoints", kTrain, make_checkpointer},
+    {"replica groups", kTrain, join_replicas},
     {"start of watchers", kTrain, [](Assembly& a) {
        Run& run = a.run;
        run.watchers.start({*run.part, *run.optimizer, run.state.step, run.first_row, *run.model,
                            *run.executor}); }},
     {"other ranks", kTrain | kWeights, [](Assembly& a) {
        a.run.mesh.group("world").barrier(); }},
-    {"start of loggers", kTrain, [](Assembly& a) { a.run.loggers.start(a.info); }},
+    {"start of loggers", kTrain, [](Assembly& a) {
+       a.run.unlisted_plugins = a.registry.unlisted_plugins();
+       a.run.loggers.start(a.info); }},
 };
 // clang-format on
 

@@ -58,7 +58,11 @@ std::optional<Value> other_model(const JobConfig& config, const Model& model,
 
 JobConfig reference_job(const JobConfig& config, const Model& model,
                         const std::filesystem::path& folder, Registry& registry) {
-  const Catalog catalog(plugin_search_path(config.plugins.paths));
+  JobSources plugins;
+  plugins.plugin_paths = config.plugins.paths;
+  plugins.plugin_lock = config.plugins.lock;
+  plugins.allows_unsigned = config.plugins.allow_unsigned;
+  const Catalog catalog = plugin_catalog(plugins);
   std::optional<Value> other = other_model(config, model, folder, catalog, registry);
   if (!other) return without_training(config);
   (*other)["hf_assets_path"] = config.model.hf_assets_path;

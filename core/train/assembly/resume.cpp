@@ -194,6 +194,7 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
 
 void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
   restore_generators(run, start, launch);
+  if (start.loads_train_state) run.watchers.restore(read_watcher_states(start));
   if (!start.loads_weights()) return;
   std::vector<StateTensor> wanted = weights_of(*run.part);
   const std::set<std::string> initial = left_initial(run, start);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <titan/chat_template.h>
@@ -62,6 +63,8 @@ struct Run {
   std::vector<StepMember*> members;  ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;
+  std::vector<StatefulOptimizer*> stateful;  ///< transforms; `optimizer` has their states too
+  ReplicaMember* replicas = nullptr;         ///< null unless the run has several replica groups
   std::unique_ptr<Optimizer> optimizer;
   EarlyOptimizer* early_optimizer = nullptr;  ///< `optimizer`, if it updates inside the backward
   std::unique_ptr<LossScaler> loss_scaler;
@@ -71,6 +74,8 @@ struct Run {
   std::unique_ptr<Validator> validator;  ///< null unless [validation] is enabled
   int64_t first_row = 0;                 ///< first row of the global batch that this rank trains on
   uint64_t seed = 0;
+  std::vector<std::string> unlisted_plugins;  ///< loaded although the lock file does not list them
+  std::unique_ptr<ReplicaRun> replica_run;    ///< for `replicas`; null without it
   TrainState state;  ///< progress of the run; not 0 at the start of a resumed one
 };
 

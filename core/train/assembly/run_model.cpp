@@ -91,6 +91,8 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   run.members = parts.members();
   run.after_optimizer_step = parts.after_optimizer_step();
   run.exports = parts.exports();
+  run.stateful = parts.stateful();
+  run.replicas = parts.replicas();
 }
 
 void add_reference(Run& run, const JobConfig& config, Registry& registry,

@@ -67,7 +67,7 @@ Validator::Sums Validator::evaluate() {
   Sums sums;
   for (int64_t step = 0; section_.steps == -1 || step < section_.steps; ++step) {
     StepBatches batches = loader.next_step();
-    count_tokens(batches, dp, place);
+    count_tokens(batches, {&dp}, place);
     if (batches.num_valid_tokens == 0) {
       if (dp.all_reduce(int64_t{!loader.has_ended()}, dist::Reduce::sum, place) == 0) break;
       continue;  // a batch without targets is not the end of the data

@@ -93,6 +93,12 @@ void LoggerSet::flush() {
   for (const auto& logger : loggers_) logger->flush();
 }
 
+void LoggerSet::flush_within(LoggerThread::Clock::duration limit) {
+  const auto deadline = LoggerThread::Clock::now() + limit;
+  for (const auto& logger : loggers_) logger->wake();
+  for (const auto& logger : loggers_) logger->flush_until(deadline);
+}
+
 void LoggerSet::finish(RunOutcome outcome) noexcept {
   const auto asked = LoggerThread::Clock::now();
   for (const auto& logger : loggers_) logger->finish(outcome);

@@ -14,7 +14,7 @@
 
 namespace titan::core {
 
-/// Thread: trainer thread. Only `flush` and `finish` wait for a logger.
+/// Thread: trainer thread. Only `flush`, `flush_within` and `finish` wait for a logger.
 class LoggerSet final : public WatcherLog {
  public:
   explicit LoggerSet(const LoggerLimits& limits = {}) : limits_(limits) {}
@@ -32,6 +32,8 @@ class LoggerSet final : public WatcherLog {
   void step_done(const StepProgress& progress);
   /// Waits until every logger has processed its queue.
   void flush();
+  /// The same for at most `limit` together, as LoggerThread::flush_until.
+  void flush_within(LoggerThread::Clock::duration limit);
   /// Every logger processes its queue and closes. Loggers that do not finish within the limit are
   /// abandoned.
   void finish(RunOutcome outcome) noexcept;

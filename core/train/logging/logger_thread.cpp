@@ -50,6 +50,7 @@ struct LoggerThread::State {
   size_t num_missed = 0;   // calls that were queued or arrived after the logger had failed
   bool is_used = false;    // something was queued: without a start there is no finish
   bool is_warned = false;  // that it is slow
+  bool is_late = false;    // for a deadline of flush_until
   bool has_failed = false;
   bool is_over = false;  // finish() has returned
   bool is_left_behind = false;
@@ -166,6 +167,18 @@ void LoggerThread::flush() {
   std::unique_lock lock(state_->mutex);
   state_->is_awaited.notify_one();
   state_->has_progressed.wait(lock, [this] { return state_->is_over || state_->is_idle(); });
+}
+
+void LoggerThread::wake() {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_awaited.notify_one();
+}
+
+void LoggerThread::flush_until(Clock::time_point deadline) {
+  std::unique_lock lock(state_->mutex);
+  const auto is_done = [this] { return state_->is_over || state_->is_idle(); };
+  if (state_->is_late && !is_done()) return;
+  state_->is_late = !state_->has_progressed.wait_until(lock, deadline, is_done);
 }
 
 void LoggerThread::finish(RunOutcome outcome) {

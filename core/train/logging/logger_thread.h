@@ -38,6 +38,11 @@ class LoggerThread {
   void step_done(const StepProgress& progress);
   /// Waits until the queue is empty, without a time limit.
   void flush();
+  /// Lets the thread look at its queue now.
+  void wake();
+  /// As flush, until `deadline` at most. After a deadline that it missed, a logger is not waited
+  /// for again until its queue has been empty.
+  void flush_until(Clock::time_point deadline);
 
   /// Queues finish() as the last call.
   void finish(RunOutcome outcome);

@@ -16,10 +16,17 @@ double total(const StepClock::Seconds& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
-/// Validation is not part of the steps.
+/// Validation is not part of the steps; all ranks wait for other replica groups.
+bool is_work(StepPhase phase) {
+  return phase != StepPhase::communication && phase != StepPhase::validation &&
+         phase != StepPhase::replicas;
+}
+
 double work(const StepClock::Seconds& seconds) {
-  return total(seconds) - seconds[static_cast<size_t>(StepPhase::communication)] -
-         seconds[static_cast<size_t>(StepPhase::validation)];
+  double sum = 0;
+  for (size_t phase = 0; phase < kNumPhases; ++phase)
+    if (is_work(static_cast<StepPhase>(phase))) sum += seconds[phase];
+  return sum;
 }
 
 std::vector<StepClock::Seconds> gathered(const StepClock::Seconds& own, const dist::Group& world,
@@ -56,8 +63,7 @@ SlowestRank::Finding SlowestRank::find(const std::vector<StepClock::Seconds>& ra
   for (size_t phase = 0; phase < kNumPhases; ++phase) {
     const auto which = static_cast<StepPhase>(phase);
     const double over = slowest[phase] - median[phase];
-    if (which == StepPhase::communication || which == StepPhase::validation || over <= furthest)
-      continue;
+    if (!is_work(which) || over <= furthest) continue;
     furthest = over;
     finding.phase = which;
   }

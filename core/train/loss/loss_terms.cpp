@@ -20,6 +20,13 @@ int64_t LossTerms::global(const StepBatches& batches, const dist::Mesh& mesh,
   return mesh.group("dp").all_reduce(local(batches), dist::Reduce::sum, device);
 }
 
+int64_t LossTerms::global_of_replicas(const StepBatches& batches, const dist::Mesh& mesh,
+                                      c10::Device device) const {
+  const int64_t terms = global(batches, mesh, device);
+  if (!loss_ || device.is_meta()) return terms;
+  return mesh.replicas().all_reduce(terms, dist::Reduce::sum, device);
+}
+
 RowsLoss LossPerTerm::of_sequences(const at::Tensor& log_likelihoods, const Batch& batch) {
   RowsLoss loss = loss_->of_sequences(log_likelihoods, batch);
   if (loss.sum.defined()) loss.sum = loss.sum * tokens_per_term_;
@@ -27,17 +34,16 @@ RowsLoss LossPerTerm::of_sequences(const at::Tensor& log_likelihoods, const Batc
 }
 
 StepLoss TermCounter::forward_backward(const StepBatches& batches) {
-  count(batches);
+  set_ratio(batches, terms_.global_of_replicas(batches, mesh_, device_));
   return inner().forward_backward(batches);
 }
 
 StepLoss TermCounter::forward(const StepBatches& batches) {
-  count(batches);
+  set_ratio(batches, terms_.global(batches, mesh_, device_));
   return inner().forward(batches);
 }
 
-void TermCounter::count(const StepBatches& batches) {
-  const int64_t terms = terms_.global(batches, mesh_, device_);
+void TermCounter::set_ratio(const StepBatches& batches, int64_t terms) {
   loss_->set_tokens_per_term(
       terms == 0 ? 0 : static_cast<double>(batches.num_valid_tokens) / static_cast<double>(terms));
 }

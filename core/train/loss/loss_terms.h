@@ -24,6 +24,9 @@ class LossTerms {
   int64_t local(const StepBatches& batches) const;
   /// Of the whole step. Collective over dp for a SequenceLoss, else known already.
   int64_t global(const StepBatches& batches, const dist::Mesh& mesh, c10::Device device) const;
+  /// Of the whole step over all replica groups.
+  int64_t global_of_replicas(const StepBatches& batches, const dist::Mesh& mesh,
+                             c10::Device device) const;
 
  private:
   std::shared_ptr<const SequenceLoss> loss_;
@@ -60,7 +63,7 @@ class TermCounter final : public ExecutorWrapper {
   StepLoss forward(const StepBatches& batches) override;
 
  private:
-  void count(const StepBatches& batches);
+  void set_ratio(const StepBatches& batches, int64_t terms);
 
   LossTerms terms_;
   std::shared_ptr<LossPerTerm> loss_;

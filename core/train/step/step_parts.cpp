@@ -41,6 +41,15 @@ void StepParts::add(ModelTransform& transform, const Selection& chosen) {
     if (auto* member = dynamic_cast<StepMember*>(&transform)) add_member(*member, chosen);
     if (auto* after = dynamic_cast<AfterOptimizerStep*>(&transform)) after_.push_back(after);
     if (auto* exports = dynamic_cast<ExportTransform*>(&transform)) exports_.push_back(exports);
+    if (auto* stateful = dynamic_cast<StatefulOptimizer*>(&transform)) {
+      stateful->seal_states();
+      stateful_.push_back(stateful);
+    }
+    if (auto* replicas = dynamic_cast<ReplicaMember*>(&transform)) {
+      TITAN_CHECK(!replicas_, config, kind_and_name(chosen),
+                  " is the second transform that connects replica groups; choose one");
+      replicas_ = replicas;
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <titan/fault_tolerance/replicas.h>
 #include <titan/local_gradients.h>
 #include <titan/nn/step_module.h>
 #include <titan/optimizer.h>
@@ -63,6 +64,10 @@ class StepParts {
   const std::vector<StepMember*>& members() const { return members_; }
   const std::vector<AfterOptimizerStep*>& after_optimizer_step() const { return after_; }
   const std::vector<ExportTransform*>& exports() const { return exports_; }
+  /// Transforms with states, which checkpoints hold with the optimizer's.
+  const std::vector<StatefulOptimizer*>& stateful() const { return stateful_; }
+  /// Null unless a transform is one.
+  ReplicaMember* replicas() const { return replicas_; }
 
  private:
   struct Wrapper {
@@ -83,6 +88,8 @@ class StepParts {
   std::vector<nn::StepModule*> modules_;
   std::vector<AfterOptimizerStep*> after_;
   std::vector<ExportTransform*> exports_;
+  std::vector<StatefulOptimizer*> stateful_;
+  ReplicaMember* replicas_ = nullptr;
 };
 
 }  // namespace titan::core

@@ -24,6 +24,7 @@ Verdict StepRunner::run(Step& step) {
   for (step.attempt = 1;; ++step.attempt) {
     const Judgement judgement = attempt(step);
     if (!judgement.reason.empty()) log::info(judgement.reason);
+    if (judgement.verdict != Verdict::commit && on_undone_) on_undone_(step, judgement);
     const PhaseScope phase(world_.recorder(), StepPhase::optimizer, "optimizer step");
     settle(judgement, step);
     part_.clear_gradients();
@@ -72,6 +73,10 @@ void StepRunner::begin(Step& step) {
 
 Judgement StepRunner::judge(const Step& step) const {
   Judgement judgement = judge_by_plugins(step);
+  if (order_.replicas) {
+    const PhaseScope phase(world_.recorder(), StepPhase::replicas, "votes of replica groups");
+    judgement = order_.replicas->agree(step, std::move(judgement));
+  }
   for (const auto* members : {&order_.first, &order_.last})
     for (StepMember* member : *members)
       if (judgement.verdict == Verdict::commit) judgement = member->judge(step);
@@ -104,6 +109,9 @@ void StepRunner::settle(const Judgement& judgement, const Step& step) {
       return;
     case Verdict::skip:
       for (StepMember* member : all_) member->skip(step);
+      return;
+    case Verdict::restart:
+      for (StepMember* member : all_) member->abort(step);
       return;
     case Verdict::repeat:
       for (StepMember* member : all_) member->abort(step);

@@ -2,9 +2,12 @@
 // or abort and repeat. Used by the trainer and by simulated steps.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include <titan/dist/group.h>
+#include <titan/fault_tolerance/replicas.h>
 #include <titan/model.h>
 #include <titan/step.h>
 #include <titan/transform.h>
@@ -15,7 +18,9 @@ namespace titan::core {
 struct StepOrder {
   std::vector<StepMember*> first;  ///< the trainer's own, which prepare the step
   std::vector<StepMember*> plugins;
-  std::vector<StepMember*> last;  ///< the trainer's own, which use the gradients
+  std::vector<StepMember*> last;      ///< the trainer's own, which use the gradients
+  ReplicaMember* replicas = nullptr;  ///< agrees with the other groups of the run; null: there are
+                                      ///< none
 };
 
 /// The verdict is the greatest of all plugins' on all ranks. If it is commit, the trainer's own
@@ -27,12 +32,18 @@ class StepRunner {
   StepRunner(ModelPart& part, StepExecutor& executor, const StepOrder& order,
              const dist::Group& world, c10::Device device);
 
-  /// Runs `step`, whose number and batches are set, until it is committed or skipped. On return no
-  /// parameter has a gradient. An error before the verdict reaches the caller after every member
-  /// that has begun the attempt has aborted it. After an error in commit or skip, weights may have
-  /// changed and nothing is undone. data Error: it was repeated kMostAttempts times; plugin Error:
-  /// a member whose undoes_steps() is false does not commit.
+  /// Runs `step`, whose number and batches are set, until it is committed, skipped or to be begun
+  /// anew (Verdict::restart). On return no parameter has a gradient. An error before the verdict
+  /// reaches the caller after every member that has begun the attempt has aborted it. After an
+  /// error in commit or skip, weights may have changed and nothing is undone. data Error: it was
+  /// repeated kMostAttempts times; plugin Error: a member whose undoes_steps() is false does not
+  /// commit.
   Verdict run(Step& step);
+
+  /// `f` is called for each attempt that is skipped or repeated; only one rank knows the reason.
+  void on_undone(std::function<void(const Step&, const Judgement&)> f) {
+    on_undone_ = std::move(f);
+  }
 
   static constexpr int64_t kMostAttempts = 100;
 
@@ -51,6 +62,7 @@ class StepRunner {
   size_t num_begun_ = 0;  // of `all_`, in this attempt
   dist::Group world_;
   c10::Device device_;
+  std::function<void(const Step&, const Judgement&)> on_undone_;
   bool has_votes_ = false;  // some plugin may give another verdict than commit
 };
 

@@ -1,20 +1,25 @@
 #include "core/train/step/step_tokens.h"
 
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 
 namespace titan::core {
 
-void count_tokens(StepBatches& batches, const dist::Group& dp, c10::Device device) {
+void count_tokens(StepBatches& batches, std::initializer_list<const dist::Group*> groups,
+                  c10::Device device) {
   batches.num_valid_tokens = batches.num_local_valid_tokens;
   batches.num_tokens = 0;
   for (const Batch& batch : batches.microbatches) batches.num_tokens += batch.num_tokens();
-  if (dp.size() == 1) return;
+  if (std::all_of(groups.begin(), groups.end(), [](auto* group) { return group->size() == 1; }))
+    return;
   const at::Tensor sums =
       at::tensor({batches.num_valid_tokens, batches.num_tokens}, at::kLong).to(device);
-  dp.all_reduce(sums, dist::Reduce::sum).wait();
+  for (const dist::Group* group : groups) group->all_reduce(sums, dist::Reduce::sum).wait();
   const at::Tensor here = sums.cpu();
-  batches.num_valid_tokens = here[0].item<int64_t>();
+  // a failed reduction over replica groups leaves any number; the step is then undone
+  batches.num_valid_tokens = std::max(batches.num_valid_tokens, here[0].item<int64_t>());
   batches.num_tokens = here[1].item<int64_t>();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <titan/watcher_state.h>
+
 #include "core/config/selection/component_error.h"
 
 namespace titan::core {
@@ -45,6 +47,21 @@ bool WatcherSet::look_into_layers() const {
 bool WatcherSet::read_numbers() const {
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const Entry& entry) { return entry.watcher->reads_numbers(); });
+}
+
+Value WatcherSet::states() const {
+  Value states = Value::map();
+  for (const Entry& entry : entries_)
+    if (const auto* stateful = dynamic_cast<const WatcherState*>(entry.watcher.get()))
+      states[entry.chosen->name] = stateful->state();
+  return states;
+}
+
+void WatcherSet::restore(const Value& states) {
+  for (const Entry& entry : entries_)
+    if (auto* stateful = dynamic_cast<WatcherState*>(entry.watcher.get()))
+      if (const Value* state = states.find(entry.chosen->name))
+        on_behalf_of(*entry.chosen, [&] { stateful->restore(*state); });
 }
 
 void WatcherSet::start(const WatcherStart& start) {

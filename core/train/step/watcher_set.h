@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include <titan/value.h>
 #include <titan/watcher.h>
 
 #include "core/config/schema/job_config.h"
@@ -34,6 +35,10 @@ class WatcherSet {
   bool look_into_layers() const;
   bool read_numbers() const;
 
+  /// The states of the watchers that have one (WatcherState), by name. Equal on all ranks.
+  Value states() const;
+  /// [before start] Restores those that are in `states`. data Error: one does not fit.
+  void restore(const Value& states);
   void start(const WatcherStart& start);
   /// Runs `body`, the whole step number `step`, between the calls before and after it.
   void step(int64_t step, const std::function<void()>& body);

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include <titan/error.h>
+#include <titan/program/installation.h>
 #include <titan/shown_text.h>
 #include <titan/value.h>
 
@@ -116,7 +117,7 @@ TemplateFolder read_template_folder(const std::string& folder, const std::string
   if (!folder.empty() && !config.find("added_tokens_decoder"))
     add_tokens(read_object(fs::path(folder) / kSpecialTokensFile), result);
   if (!file.empty()) {
-    result.templates.push_back(read_template(file, "default"));
+    result.templates.push_back(read_template(with_bundled_files(file), "default"));
     return result;
   }
   TITAN_CHECK(!folder.empty(), config,

@@ -10,6 +10,7 @@
 
 #include <titan/error.h>
 #include <titan/program/environment.h>
+#include <titan/program/installation.h>
 #include <titan/program/side_program.h>
 
 namespace titan::commands {
@@ -50,9 +51,11 @@ std::optional<double> measured_gemm(const BenchFigures& figures, const SignalInb
   if (figures.compute_dtype.empty()) return std::nullopt;
   const auto probe = side_program("titan-probe");
   const int ranks = static_cast<int>(figures.ranks);
-  std::map<std::string, std::string> more;
-  if (ranks > 1 && !Environment::of_process().has("OMP_NUM_THREADS"))
-    more["OMP_NUM_THREADS"] = std::to_string(std::max(1, num_cpus() / ranks));
+  std::map<std::string, std::string> variables = Environment::of_process().variables();
+  if (ranks > 1 && !Environment(variables).has("OMP_NUM_THREADS"))
+    variables["OMP_NUM_THREADS"] = std::to_string(std::max(1, num_cpus() / ranks));
+  const std::vector<std::string> environment =
+      environment_with_torch(installation_folder(), Environment(variables));
   std::vector<StartedChild> children;
   for (int rank = 0; rank < ranks; ++rank) {
     const std::string device = figures.device_name == kHost
@@ -60,7 +63,7 @@ std::optional<double> measured_gemm(const BenchFigures& figures, const SignalInb
                                    : figures.device_name + ":" + std::to_string(rank);
     children.push_back(start_child({.program = probe.string(),
                                     .arguments = {"gemm", device, figures.compute_dtype},
-                                    .environment = environment_with(more)},
+                                    .environment = environment},
                                    signals.outer_mask()));
   }
   double flops = 0;

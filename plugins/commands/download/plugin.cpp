@@ -19,6 +19,7 @@
 #include "download_run.h"
 #include "listing.h"
 #include "settings.h"
+#include "url.h"
 
 namespace titan::download {
 namespace {

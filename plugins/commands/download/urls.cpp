@@ -1,32 +1,14 @@
 #include "urls.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
-#include <memory>
 
 #include <titan/error.h>
 #include <titan/program/text.h>
 
+#include "url.h"
+
 namespace titan::download {
 namespace {
-
-using ParsedUrl = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
-
-ParsedUrl parse(const std::string& url) {
-  ParsedUrl parsed(curl_url(), curl_url_cleanup);
-  if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK)
-    parsed.reset();
-  return parsed;
-}
-
-std::string part_of(const ParsedUrl& url, CURLUPart part, unsigned int flags = 0) {
-  char* text = nullptr;
-  if (!url || curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
-  std::string result(text);
-  curl_free(text);
-  return result;
-}
 
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -49,13 +31,12 @@ std::string encode(std::string_view text, std::string_view kept) {
 std::string checked_base(std::string_view base) {
   while (base.ends_with('/')) base.remove_suffix(1);
   const std::string text(base);
-  const ParsedUrl url = parse(text);
-  const std::string scheme = part_of(url, CURLUPART_SCHEME);
+  const UrlParts url = parts_of(text).value_or(UrlParts());
   // a password must not appear in messages
-  TITAN_CHECK(part_of(url, CURLUPART_USER).empty() && part_of(url, CURLUPART_PASSWORD).empty(),
-              config, "the base URL must not hold a user or password; use --token");
-  TITAN_CHECK((scheme == "https" || scheme == "http") && part_of(url, CURLUPART_QUERY).empty() &&
-                  part_of(url, CURLUPART_FRAGMENT).empty() && text.find_first_of("?#") == text.npos,
+  TITAN_CHECK(url.user.empty() && url.password.empty(), config,
+              "the base URL must not hold a user or password; use --token");
+  TITAN_CHECK((url.scheme == "https" || url.scheme == "http") && url.query.empty() &&
+                  url.fragment.empty() && text.find_first_of("?#") == text.npos,
               config, "the base URL must be like https://huggingface.co, got '", text, "'");
   return text;
 }
@@ -117,16 +98,6 @@ std::string encode_path(std::string_view path) {
   return encode(path, "/");
 }
 
-std::string origin_of(const std::string& url) {
-  const ParsedUrl parsed = parse(url);
-  std::string host = part_of(parsed, CURLUPART_HOST);
-  if (host.empty()) return {};
-  std::transform(host.begin(), host.end(), host.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return part_of(parsed, CURLUPART_SCHEME) + "://" + host + ":" +
-         part_of(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-}
-
 std::optional<std::string> next_page(const std::string& url, std::string_view link_header) {
   // <target>; rel="next", <target>; rel="last": a target may contain commas
   while (true) {
@@ -136,10 +107,9 @@ std::optional<std::string> next_page(const std::string& url, std::string_view li
     const std::string target(link_header.substr(open + 1, close - open - 1));
     link_header.remove_prefix(close + 1);
     if (!says_next(link_header.substr(0, link_header.find(',')))) continue;
-    const ParsedUrl parsed = parse(url);
-    TITAN_CHECK(parsed && curl_url_set(parsed.get(), CURLUPART_URL, target.c_str(), 0) == CURLUE_OK,
-                data, url, " gives an invalid URL of the next page: '", target, "'");
-    return part_of(parsed, CURLUPART_URL);
+    const std::optional<std::string> next = resolved_url(url, target);
+    TITAN_CHECK(next, data, url, " gives an invalid URL of the next page: '", target, "'");
+    return next;
   }
 }
 

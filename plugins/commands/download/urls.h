@@ -40,9 +40,6 @@ class RepoUrls {
 std::string encode_segment(std::string_view text);
 std::string encode_path(std::string_view path);
 
-/// "https://host:port", always with the port; empty when `url` is not a URL.
-std::string origin_of(const std::string& url);
-
 /// The target of rel="next" in the Link header of the answer for `url`.
 std::optional<std::string> next_page(const std::string& url, std::string_view link_header);
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include <titan/error.h>
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostRanksHere = 1024, kMostNodes = 1 << 16, kMostRestarts = 1000;
+constexpr int kSameFailures = 3;
 constexpr int kMostGrace = 24 * 3600;
 constexpr char kDefaultMasterPort[] = "29500";  // torchrun's
 
@@ -80,6 +82,18 @@ int ranks_of(const Setting& nproc, const Environment& environment) {
   return gpus;
 }
 
+/// "MIN:MAX" as a pair.
+std::pair<int, int> range_of(const Setting& ranks) {
+  const size_t colon = ranks.text.find(':');
+  TITAN_CHECK(colon != std::string::npos, config, ranks.what, " = '", ranks.text,
+              "' is not MIN:MAX, such as 1:4; --nproc takes a fixed number");
+  const int least =
+      Setting{ranks.text.substr(0, colon), "MIN of --ranks"}.integer(1, kMostRanksHere);
+  const int most =
+      Setting{ranks.text.substr(colon + 1), "MAX of --ranks"}.integer(least, kMostRanksHere);
+  return {least, most};
+}
+
 int nodes_of(const Setting& nnodes) {
   const size_t colon = nnodes.text.find(':');  // torchrun's MIN:MAX
   if (colon == std::string::npos) return nnodes.integer(1, kMostNodes);
@@ -135,6 +149,29 @@ void check_program(const std::string& program) {
               "' is not executable: ", system_message(errno));
 }
 
+/// Restarts that keep the processes of the ranks that are left.
+void plan_in_process(LaunchPlan& plan, const LaunchRequest& request) {
+  plan.in_process = request.in_process;
+  if (request.spares) {
+    TITAN_CHECK(request.in_process, config,
+                "--spares needs --in-process: an ordinary restart starts every rank again");
+    plan.num_spares = Setting{*request.spares, "--spares"}.integer(0, kMostRanksHere);
+  }
+  if (!request.in_process) return;
+  TITAN_CHECK(request.is_training, config,
+              "--in-process needs titan train: other programs cannot begin again in their process");
+  TITAN_CHECK(plan.num_nodes == 1, config, "--in-process with ", plan.num_nodes,
+              " nodes: the launcher knows the ranks of its own node only; leave it out and use "
+              "torchrun or the scheduler");
+  TITAN_CHECK(!plan.is_elastic(), config,
+              "--in-process and --ranks exclude each other: the number of ranks cannot change in a "
+              "process that stays");
+  TITAN_CHECK(!plan.master, config,
+              "--in-process chooses a new rendezvous address for each restart; leave out --master "
+              "and unset PET_MASTER_ADDR");
+  TITAN_CHECK(plan.max_restarts > 0, config, "--in-process needs --max-restarts N, at least 1");
+}
+
 }  // namespace
 
 bool LaunchPlan::shows(int rank) const {
@@ -149,6 +186,10 @@ fs::path LaunchPlan::error_file_of(int rank) const {
   return log_dir / ("rank" + std::to_string(rank) + ".error.json");
 }
 
+fs::path LaunchPlan::log_of_spare(int number) const {
+  return log_dir / ("spare" + std::to_string(number) + ".log");
+}
+
 LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& environment) {
   const auto find = [&](const std::optional<std::string>& value, const char* flag,
                         const char* variable) {
@@ -157,9 +198,22 @@ LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& env
   LaunchPlan plan{.program = request.program, .arguments = request.arguments};
   check_program(plan.program);
 
-  const auto nproc = find(request.nproc, "--nproc", "PET_NPROC_PER_NODE");
-  TITAN_CHECK(nproc, config, "--nproc is missing: how many ranks to start on this node");
-  plan.ranks_here = ranks_of(*nproc, environment);
+  if (request.ranks) {
+    TITAN_CHECK(!request.nproc, config,
+                "--ranks and --nproc exclude each other: --ranks MIN:MAX "
+                "lets restarts change the number of ranks");
+    TITAN_CHECK(request.is_training, config,
+                "--ranks needs titan train, whose layout determines the possible numbers of ranks; "
+                "use --nproc");
+    std::tie(plan.least_ranks, plan.most_ranks) = range_of({*request.ranks, "--ranks"});
+    plan.ranks_here = plan.most_ranks;
+    plan.available = request.available.value_or("");
+  } else {
+    const auto nproc = find(request.nproc, "--nproc", "PET_NPROC_PER_NODE");
+    TITAN_CHECK(nproc, config, "--nproc is missing: how many ranks to start on this node");
+    TITAN_CHECK(!request.available, config, "--available needs --ranks MIN:MAX");
+    plan.ranks_here = ranks_of(*nproc, environment);
+  }
   if (const auto nnodes = find(request.nnodes, "--nnodes", "PET_NNODES"))
     plan.num_nodes = nodes_of(*nnodes);
   plan.master = master_of(request, environment);
@@ -177,8 +231,17 @@ LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& env
   TITAN_CHECK(plan.max_restarts == 0 || plan.num_nodes == 1, config,
               "--max-restarts = ", plan.max_restarts, " with ", plan.num_nodes,
               " nodes: one node cannot restart the others; use torchrun or the scheduler");
+  TITAN_CHECK(
+      !plan.is_elastic() || plan.num_nodes == 1, config, "--ranks with ", plan.num_nodes,
+      " nodes: one node cannot change the ranks of the others; use torchrun --nnodes MIN:MAX");
+  plan_in_process(plan, request);
+  plan.same_failures =
+      request.same_failures
+          ? Setting{*request.same_failures, "--same-failures"}.integer(0, kMostRestarts)
+          : (request.is_training ? kSameFailures : 0);
   plan.grace = std::chrono::milliseconds(
       static_cast<int64_t>(std::lround(1000 * seconds_of(request.grace, "--grace"))));
+  if (request.is_training) plan.run_folder = request.output_folder;
   const auto log_dir = find(request.log_dir, "--log-dir", "PET_LOG_DIR");
   plan.log_dir = log_dir ? fs::path(log_dir->text) : new_log_folder(request.output_folder);
   TITAN_CHECK(!plan.log_dir.empty(), config, "--log-dir is empty");

@@ -18,11 +18,17 @@ namespace titan::launching {
 /// The flags as written. An absent flag comes from the PET_ variable of the same name (torchrun's
 /// variables for its options), else from a default.
 struct LaunchRequest {
-  std::optional<std::string> nproc;         ///< a number, "cpu", "gpu" or "auto"
-  std::optional<std::string> nnodes;        ///< default 1
-  std::optional<std::string> node_rank;     ///< needed for more than one node
-  std::optional<std::string> master;        ///< host:port, needed for more than one node
-  std::optional<std::string> max_restarts;  ///< default 0
+  std::optional<std::string> nproc;          ///< a number, "cpu", "gpu" or "auto"
+  std::optional<std::string> nnodes;         ///< default 1
+  std::optional<std::string> node_rank;      ///< needed for more than one node
+  std::optional<std::string> master;         ///< host:port, needed for more than one node
+  std::optional<std::string> ranks;          ///< MIN:MAX, instead of nproc
+  std::optional<std::string> available;      ///< a shell command that prints a number of ranks
+  std::optional<std::string> max_restarts;   ///< default 0
+  std::optional<std::string> same_failures;  ///< default 3 for a training, else 0
+  bool in_process = false;                   ///< survivors of a failure stay
+  std::optional<std::string> spares;         ///< processes that wait for a lost rank; default 0
+  bool is_training = false;                  ///< the program is `titan train`
   std::optional<std::string> log_dir;  ///< default: a new folder below output_folder/launch_logs
   std::string output_folder = "./outputs";  ///< of the job to start
   std::string grace = "15";                 ///< seconds between SIGTERM and SIGKILL
@@ -39,6 +45,15 @@ struct LaunchPlan {
   std::optional<HostPort>
       master;  ///< absent: a free port of this machine, a new one for each start
   int max_restarts = 0;
+  std::filesystem::path run_folder;  ///< of a training; else empty
+  /// The job ends after this many failures in a row with one cause and no progress; 0: never.
+  int same_failures = 0;
+  bool in_process = false;  ///< a restart keeps the processes of the ranks that are left
+  int num_spares = 0;       ///< with in_process
+  /// With --ranks: a start takes the largest number of ranks from least to most that the layout
+  /// allows and that can start; 0: ranks_here never changes.
+  int least_ranks = 0, most_ranks = 0;
+  std::string available;  ///< with --ranks: a shell command; empty: see RankLimit
   /// A dying rank closes its connections, and other ranks may exit before it does. Failures within
   /// this time are judged together.
   std::chrono::milliseconds same_moment{200};
@@ -48,11 +63,14 @@ struct LaunchPlan {
   std::filesystem::path log_dir;
   std::vector<int> shown_ranks;  ///< global ranks
 
+  bool is_elastic() const { return most_ranks > 0; }
   int first_rank() const { return node_rank * ranks_here; }
   int world_size() const { return num_nodes * ranks_here; }
   bool shows(int rank) const;
   std::filesystem::path log_of(int rank) const;
   std::filesystem::path error_file_of(int rank) const;
+  /// Spares are counted from 0 over the whole job.
+  std::filesystem::path log_of_spare(int number) const;
 };
 
 /// Throws a config Error for everything that is wrong or missing.

@@ -1,6 +1,5 @@
 #include "rank_group.h"
 
-#include <poll.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -8,29 +7,13 @@
 
 #include <titan/program/child.h>
 #include <titan/program/error_file.h>
-#include <titan/program/exit_codes.h>
 #include <titan/program/text.h>
 #include <titan/shown_text.h>
 
+#include "event_wait.h"
+#include "failure_text.h"
+
 namespace titan::launching {
-namespace {
-
-bool asks_for_the_end(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
-
-/// "error: ..." or "train.toml:3:1: error: ..."
-bool is_error(const std::string& text) {
-  return text.find("error: ") != std::string::npos;
-}
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  const std::string text = std::to_string(time.count() / 1000);
-  const auto rest = time.count() % 1000;
-  return rest == 0 ? text + " s" : std::to_string(time.count()) + " ms";
-}
-
-}  // namespace
 
 RankGroup::RankGroup(const LaunchPlan& plan, const Environment& environment, int attempt,
                      Screen& screen, SignalInbox& signals)
@@ -90,9 +73,9 @@ GroupEnd RankGroup::run() {
     for (const Rank& rank : ranks_)
       if (end_.exit_code == 0) end_.exit_code = exit_code_of(rank.status);
   }
-  if (killed_by_) end_.exit_code = 128 + *killed_by_;
-  end_.was_stopped = killed_by_ || (!first_failed_ && end_.exit_code != 0) ||
-                     std::any_of(passed_on_.begin(), passed_on_.end(), asks_for_the_end);
+  if (outside_.killed_by()) end_.exit_code = 128 + *outside_.killed_by();
+  end_.was_stopped = outside_.killed_by() || (!first_failed_ && end_.exit_code != 0) ||
+                     outside_.asked_for_the_end();
   return end_;
 }
 
@@ -100,30 +83,17 @@ bool RankGroup::is_running() const {
   return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.is_running; });
 }
 
-/// Sleeps until a descriptor is ready or a deadline passes, and forwards output.
+/// Forwards output and signals.
 void RankGroup::wait_for_events(bool& may_have_ended) {
-  std::vector<pollfd> ends{{signals_.descriptor(), POLLIN, 0}};
-  for (ScreenStream* stream : {&screen_.output, &screen_.errors})
-    ends.push_back({stream->has_waiting() ? stream->descriptor() : -1, POLLOUT, 0});
-  const size_t first_rank_end = ends.size();
-  for (const Rank& rank : ranks_) {
-    ends.push_back({rank.output->output_to_poll(), POLLIN, 0});
-    ends.push_back({rank.output->errors_to_poll(), POLLIN, 0});
-  }
-  int timeout = -1;
-  if (deadline_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
-    timeout = static_cast<int>(std::max<int64_t>(0, left.count()));
-  }
-  if (::poll(ends.data(), ends.size(), timeout) <= 0) return;
-
-  if (ends[1].revents != 0) screen_.output.write_some();
-  if (ends[2].revents != 0) screen_.errors.write_some();
+  std::vector<int> ends;
+  for (const Rank& rank : ranks_)
+    ends.insert(ends.end(), {rank.output->output_to_poll(), rank.output->errors_to_poll()});
+  const Ready ready = launching::wait_for_events(signals_, screen_, ends, deadline_);
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    if (ends[first_rank_end + 2 * i].revents != 0) ranks_[i].output->read_output();
-    if (ends[first_rank_end + 2 * i + 1].revents != 0) ranks_[i].output->read_errors();
+    if (ready.descriptors[2 * i]) ranks_[i].output->read_output();
+    if (ready.descriptors[2 * i + 1]) ranks_[i].output->read_errors();
   }
-  if (ends[0].revents == 0) return;
+  if (!ready.signals) return;
   while (const std::optional<int> signal = signals_.next()) {
     if (*signal == SIGCHLD)
       may_have_ended = true;
@@ -133,19 +103,10 @@ void RankGroup::wait_for_events(bool& may_have_ended) {
 }
 
 void RankGroup::pass_on(int signal) {
-  if (asks_for_the_end(signal) &&
-      std::any_of(passed_on_.begin(), passed_on_.end(), asks_for_the_end)) {
-    killed_by_ = signal;
-    screen_.say(signal_name(signal) + " once more: killing every rank");
-    for (const Rank& rank : ranks_) send(rank, SIGKILL);
-    return;
-  }
-  const bool is_new = std::find(passed_on_.begin(), passed_on_.end(), signal) == passed_on_.end();
-  if (!is_new && signal != SIGUSR2) return;  // SIGUSR2 requests a report, any number of times
-  if (is_new) passed_on_.push_back(signal);
-  screen_.say(signal_name(signal) + " passed on to the ranks" +
-              (asks_for_the_end(signal) ? "; once more kills them" : ""));
-  for (const Rank& rank : ranks_) send(rank, signal);
+  const OutsideSignals::Response response = outside_.take(signal, screen_);
+  if (response == OutsideSignals::Response::ignore) return;
+  const bool kills = response == OutsideSignals::Response::kill;
+  for (const Rank& rank : ranks_) send(rank, kills ? SIGKILL : signal);
 }
 
 void RankGroup::reap() {
@@ -164,18 +125,11 @@ void RankGroup::reap() {
 
 void RankGroup::note_end(Rank& rank) {
   rank.output->finish();
-  const bool is_failure =
-      exit_code_of(rank.status) != 0 && !killed_by_ && !is_requested_stop(rank.status);
+  const bool is_failure = exit_code_of(rank.status) != 0 && !outside_.killed_by() &&
+                          !outside_.is_requested_stop(rank.status);
   if (!is_failure || first_failed_) return;
   failed_.push_back(&rank);
   if (!deadline_) deadline_ = Clock::now() + plan_.same_moment;
-}
-
-bool RankGroup::is_requested_stop(int status) const {
-  const int code = exit_code_of(status);
-  return code == kExitRequeue || std::any_of(passed_on_.begin(), passed_on_.end(), [&](int signal) {
-           return code == 128 + signal || (signal == SIGUSR1 && code == kExitTerminated);
-         });
 }
 
 void RankGroup::meet_deadline() {
@@ -233,19 +187,11 @@ void RankGroup::report_first_failure() {
                           std::to_string(rank.pid) + ") " + how_it_ended(rank.status);
   const std::string said = first_line(what_it_said(rank));
   end_.has_failed = true;
+  end_.first = {rank.number, rank.pid, how_it_ended(rank.status),
+                is_error(said) ? what_it_said(rank) : std::string()};
   end_.exit_code = exit_code_of(rank.status);
   end_.failure = said.empty() ? how : how + ": " + said;
-  std::string text = "error: " + how;
-  const auto& lines = rank.output->last_lines();
-  if (lines.empty()) {
-    text += " without any output\n";
-  } else if (rank.output->is_shown()) {
-    text += "; its output is above and in " + rank.output->log().string() + "\n";
-  } else {
-    text += "; its last lines (" + rank.output->log().string() + "):\n";
-    for (const std::string& line : lines) text += "    " + printable(line, line.size()) + "\n";
-  }
-  screen_.errors.add(printable_lines(text));
+  screen_.errors.add(printable_lines("error: " + how + output_text(*rank.output)));
   const auto others =
       std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.is_running; });
   if (others > 0)
@@ -261,7 +207,7 @@ void RankGroup::send(const Rank& rank, int signal) {
 std::string RankGroup::what_it_said(const Rank& rank) const {
   const std::string message = read_error_file(plan_.error_file_of(rank.number).string());
   if (message.empty()) return rank.output->last_words();
-  return (is_error(message) ? "" : "error: ") + message;
+  return as_error(message);
 }
 
 /// The errors of the other ranks, which often show how the first failure affected them.
@@ -271,7 +217,8 @@ void RankGroup::summarize() {
   for (const Rank& rank : ranks_) {
     if (&rank == first_failed_ || exit_code_of(rank.status) == 0) continue;
     const std::string number = std::to_string(rank.number);
-    const std::string said = first_line(what_it_said(rank));
+    const std::string whole = what_it_said(rank), said = first_line(whole);
+    if (end_.first.seen.empty() && is_error(said)) end_.first.seen = whole;
     if (rank.was_told_to_end && !is_error(said)) {
       ended_silently += (ended_silently.empty() ? "" : ", ") + number;
       continue;

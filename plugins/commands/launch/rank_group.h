@@ -11,16 +11,27 @@
 #include <titan/program/signal_inbox.h>
 
 #include "launch_plan.h"
+#include "outside_signals.h"
 #include "rank_output.h"
 #include "screen.h"
 
 namespace titan::launching {
+
+/// The rank that failed first.
+struct RankFailure {
+  int rank = -1;
+  pid_t pid = -1;
+  std::string how;    ///< "ended with exit code 1"
+  std::string error;  ///< its error message, all lines; empty if it gave none
+  std::string seen;   ///< the error of another rank
+};
 
 /// How one start of the group ended.
 struct GroupEnd {
   int exit_code = 0;         ///< of the first rank that failed; 128 + n when signal n ended it
   bool has_failed = false;   ///< false: done, or stopped by a signal that was passed on
   std::string failure;       ///< "rank 2 ended with exit code 1: error: ...", if has_failed
+  RankFailure first;         ///< if has_failed
   bool was_stopped = false;  ///< by a signal from outside: no restart
 };
 
@@ -56,7 +67,6 @@ class RankGroup {
   void pass_on(int signal);
   void reap();
   void note_end(Rank& rank);
-  bool is_requested_stop(int status) const;
   void meet_deadline();
   void judge();
   void report_first_failure();
@@ -80,8 +90,7 @@ class RankGroup {
   std::vector<Rank*> failed_;  ///< in the order of their exits, until judge()
   Rank* first_failed_ = nullptr;
 
-  std::vector<int> passed_on_;    ///< signals from outside, each once
-  std::optional<int> killed_by_;  ///< the second termination signal from outside
+  OutsideSignals outside_;
 };
 
 }  // namespace titan::launching

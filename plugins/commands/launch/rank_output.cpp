@@ -20,7 +20,13 @@ RankOutput::RankOutput(const std::filesystem::path& log, int attempt, Screen& sc
   log_ = Descriptor(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | begin, 0666));
   TITAN_CHECK(log_.is_open(), io, "cannot write the log '", log.string(),
               "': ", system_message(errno), "; choose another folder with --log-dir");
-  if (attempt > 0) write_log("--- restart " + std::to_string(attempt) + "\n");
+  if (attempt > 0) begin_restart(attempt);
+}
+
+void RankOutput::begin_restart(int attempt) {
+  last_lines_.clear();
+  last_error_.clear();
+  write_log("--- restart " + std::to_string(attempt) + "\n");
 }
 
 void RankOutput::attach(Descriptor output, Descriptor errors) {
@@ -29,6 +35,12 @@ void RankOutput::attach(Descriptor output, Descriptor errors) {
   if (!shown_prefix_) return;
   output_.target = &screen_.output;
   errors_.target = &screen_.errors;
+}
+
+void RankOutput::take_streams(RankOutput& other) {
+  attach(std::move(other.output_.source), std::move(other.errors_.source));
+  output_.begun = std::exchange(other.output_.begun, {});
+  errors_.begun = std::exchange(other.errors_.begun, {});
 }
 
 int RankOutput::to_poll(const Stream& stream) const {

@@ -28,6 +28,11 @@ class RankOutput {
   /// From now on the rank's streams are read.
   void attach(Descriptor output, Descriptor errors);
 
+  /// Restart `attempt` begins: lines of it follow in the log, and earlier ones are not kept.
+  void begin_restart(int attempt);
+  /// From now on the streams of `other`, with lines that are incomplete, belong to this rank.
+  void take_streams(RankOutput& other);
+
   /// The descriptor to poll; -1 when that stream has ended or the screen is full.
   int output_to_poll() const { return to_poll(output_); }
   int errors_to_poll() const { return to_poll(errors_); }

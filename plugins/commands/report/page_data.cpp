@@ -135,6 +135,19 @@ Value checkpoints_of(const RunFolder& run) {
   return list;
 }
 
+/// The first `most` ones.
+Value undone_of(const RunFolder& run, size_t most) {
+  Value list = Value::list();
+  for (const RunEvent& event : run.history.events)
+    if (event.kind == RunEvent::Kind::undone && list.as_list().size() < most)
+      list.as_list().push_back(Value::map({{"step", event.step},
+                                           {"attempt", event.attempt},
+                                           {"time", point_in_time(event.time)},
+                                           {"skipped", event.is_skipped},
+                                           {"reason", shown(event.reason)}}));
+  return list;
+}
+
 Value ranks_of(const RunFolder& run) {
   Value list = Value::list();
   for (const RankStatus& status : run.statuses.ranks)
@@ -144,6 +157,24 @@ Value ranks_of(const RunFolder& run) {
                                          {"step", status.step},
                                          {"memory", rounded(status.memory_bytes)},
                                          {"total", rounded(status.memory_total)}}));
+  return list;
+}
+
+Value failures_of(const RunFolder& run) {
+  Value list = Value::list();
+  for (const FailureRecord& failure : run.failures) {
+    const std::string error = failure.error.empty() ? failure.seen : failure.error;
+    Value row = Value::map({{"time", point_in_time(failure.time)},
+                            {"rank", failure.rank},
+                            {"ranks", failure.world_size},
+                            {"step", failure.step ? Value(*failure.step) : Value()},
+                            {"kind", kind_of(failure)},
+                            {"how", shown(failure.how)},
+                            {"error", shown(error)},
+                            {"response", shown(failure.response)},
+                            {"log", shown(failure.log)}});
+    list.as_list().push_back(std::move(row));
+  }
   return list;
 }
 
@@ -189,7 +220,9 @@ Value to_page_data(const std::vector<RunFolder>& runs, const ReportLimits& limit
                                          {"goodput", to_value(meter.seconds())},
                                          {"breakdown", breakdown_of(run, limits.breakdown_bars)},
                                          {"checkpoints", checkpoints_of(run)},
+                                         {"undone", undone_of(run, limits.undone_steps)},
                                          {"ranks", ranks_of(run)},
+                                         {"failures", failures_of(run)},
                                          {"timeline", timeline_data(run.timelines, spans)},
                                          {"problems", problems_of(run)}}));
   }

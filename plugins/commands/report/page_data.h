@@ -15,6 +15,7 @@ struct ReportLimits {
   int64_t curve_numbers = 90'000;   ///< of all curves: longer curves become buckets
   int64_t timeline_spans = 12'000;  ///< of all selectable steps
   size_t breakdown_bars = 120;      ///< per run: neighbouring intervals are added up
+  size_t undone_steps = 500;        ///< per run: skipped and repeated ones
 };
 
 /// Text from the files is escaped (titan/shown_text.h), numbers are rounded to 7 digits.

@@ -10,6 +10,7 @@
 
 #include "page.h"
 #include "page_data.h"
+#include "time_text.h"
 
 namespace titan::commands {
 namespace {
@@ -49,6 +50,9 @@ class Report final : public Command {
         print_to_errors(printable_message("warning: " + run.path.string() + ": " + problem) + "\n");
     print(printable(output, output.npos) + ": " + bytes_text(static_cast<double>(page.size())) +
           ", " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs") + "\n");
+    for (const RunFolder& run : runs)
+      if (const std::string text = time_text(run); !text.empty())
+        print(printable(run.path.string(), output.npos) + ": " + text);
     return kExitDone;
   }
 

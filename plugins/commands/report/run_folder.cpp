@@ -111,6 +111,11 @@ RunFolder read_run_folder(const fs::path& path) {
   });
   attempt(run, "the timelines", [&] { run.timelines = read_timelines(path); });
   run.statuses = read_rank_statuses(path);
+  attempt(run, "the failures", [&] {
+    FailureRecords failures = read_failures(path);
+    run.failures = std::move(failures.records);
+    count_unreadable(run, kFailuresName, failures.num_unreadable);
+  });
   count_unreadable(run, "history.jsonl", run.history.num_unreadable);
   count_unreadable(run, "metrics.jsonl", run.metrics.num_unreadable);
   for (const RankTimeline& timeline : run.timelines)

@@ -13,6 +13,8 @@
 #include <titan/runs/series.h>
 #include <titan/runs/timeline.h>
 
+#include "../common/failure_record.h"
+
 namespace titan::commands {
 
 /// A checkpoint step-<N> of the run.
@@ -33,6 +35,7 @@ struct RunFolder {
   std::vector<SavedStep> checkpoints;
   std::vector<RankTimeline> timelines;
   RankStatuses statuses;
+  std::vector<FailureRecord> failures;  ///< that titan launch saw
   std::vector<std::string> problems;
 };
 

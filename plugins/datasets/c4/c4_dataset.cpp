@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/installation.h>
 
 namespace titan::datasets {
 namespace {
@@ -55,10 +56,12 @@ std::vector<SourceFile> find_split(const std::string& path, const Split& split) 
 std::vector<SourceFile> find_sample(const std::string& path) {
   if (!path.empty()) return find_source_files(path, json_lines_suffixes());
   std::error_code ignored;
-  TITAN_CHECK(fs::exists(kSample, ignored), io, "dataset 'c4_test' without a dataset_path reads '",
-              kSample, "', which is not in '", fs::current_path().string(),
-              "'; run in the root of Titan's source tree or set [training] dataset_path");
-  return find_source_files(kSample, {});
+  const std::string sample = with_bundled_files(kSample);
+  TITAN_CHECK(fs::exists(sample, ignored), io, "dataset 'c4_test' without a dataset_path reads '",
+              kSample, "', which is neither in '", fs::current_path().string(), "' nor in '",
+              (installation_folder() / "share/titan").string(),
+              "'; install Titan again or set [training] dataset_path");
+  return find_source_files(sample, {});
 }
 
 }  // namespace
@@ -70,7 +73,7 @@ C4ValidationDataset::C4ValidationDataset(const JsonLinesOptions& options, Datase
     : JsonLines(options, context.path, find_split(context.path, kValidation)) {}
 
 C4TestDataset::C4TestDataset(const JsonLinesOptions& options, DatasetContext context)
-    : JsonLines(options, context.path.empty() ? kSample : context.path, find_sample(context.path)) {
-}
+    : JsonLines(options, context.path.empty() ? with_bundled_files(kSample) : context.path,
+                find_sample(context.path)) {}
 
 }  // namespace titan::datasets

@@ -103,7 +103,8 @@ void TokensDataset::use_datatrove_index(const InputFile& input, File& file) cons
   const std::string name = input.path().string();
   const fs::path index = name + ".index";
   TITAN_CHECK(!mark_, config, "the documents of '", name,
-              "' are given by its index; remove 'document_start' and 'document_end'");
+              "', of the format 'datatrove', are given by its index; remove 'document_start' and "
+              "'document_end'");
   std::error_code ignored;
   TITAN_CHECK(fs::exists(index, ignored), io, "'", index.string(), "' is missing, the index of ",
               "the documents of '", name, "'; get it, or set format = \"raw\" and dtype in ",

@@ -56,6 +56,8 @@ Line training_line(int64_t step, std::span<const Scalar> scalars, Style style) {
   line.add(kRed, "step: " + pad_left(std::to_string(step), 2));
   line.add_scalar(kGreen, "loss_metrics/global_avg_loss",
                   [](double loss) { return "loss: " + fixed(loss, 5, 8); });
+  line.add_scalar(kGreen, "loss_metrics/group_avg_loss",
+                  [](double loss) { return "loss of group: " + fixed(loss, 5, 8); });
   line.add_scalar(kOrange, "grad_norm",
                   [](double norm) { return "grad_norm: " + fixed(norm, 4, 7); });
   line.add_memory("");

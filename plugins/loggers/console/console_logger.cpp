@@ -22,7 +22,8 @@ void ConsoleLogger::start(const RunInfo& run) {
 
 void ConsoleLogger::log(int64_t step, std::span<const Scalar> scalars) {
   for (const Scalar& scalar : scalars) {
-    if (scalar.tag == "loss_metrics/global_avg_loss") progress_.loss = scalar.value;
+    if (scalar.tag == "loss_metrics/global_avg_loss" || scalar.tag == "loss_metrics/group_avg_loss")
+      progress_.loss = scalar.value;
     if (scalar.tag == "memory/max_active(GiB)") progress_.memory_gib = scalar.value;
   }
   const std::string lines = format_console_line(step, scalars, style_);

@@ -78,27 +78,32 @@ void Fingerprints::record_weights(ModelPart& part) {
   }
 }
 
-void Fingerprints::record_tokens(int64_t step, const StepBatches& batches, int64_t first_row) {
+std::string Fingerprints::hash_of_tokens(const StepBatches& batches) const {
   uint64_t sum = 0;
-  uint64_t row = static_cast<uint64_t>(first_row);
-  for (const Batch& batch : batches.microbatches)
+  for (const Batch& batch : batches.microbatches) {
+    auto row = static_cast<uint64_t>(batch.places.first_row);
     for (int64_t i = 0; i < batch.tokens.size(0); ++i, ++row)
       for (const at::Tensor& tensor : {batch.tokens[i], batch.labels[i]})
         sum += XXH3_64bits_withSeed(tensor.const_data_ptr(), tensor.nbytes(), row);
-  const int64_t total =
-      mesh_.group("dp").all_reduce(static_cast<int64_t>(sum), dist::Reduce::sum, device_);
-  write(Value::map({{"step", step}, {"tokens", hex_text(static_cast<uint64_t>(total))}}));
+  }
+  auto total = static_cast<int64_t>(sum);
+  for (const dist::Group* group : {&mesh_.group("dp"), &mesh_.replicas()})
+    if (group->size() > 1) total = group->all_reduce(total, dist::Reduce::sum, device_);
+  return hex_text(static_cast<uint64_t>(total));
+}
+
+void Fingerprints::record_tokens(int64_t step, const std::string& hash) {
+  write(Value::map({{"step", step}, {"tokens", hash}}));
 }
 
 void FingerprintWatcher::start(const WatcherStart& start) {
-  first_row_ = start.first_row;
   fingerprints_.emplace(context_.dump_folder, start.resumed_step > 0, context_.mesh,
                         context_.device.device());
   fingerprints_->record_weights(start.part);
 }
 
 void FingerprintWatcher::begin(Step& step) {
-  if (step.attempt == 1) fingerprints_->record_tokens(step.number, step.batches, first_row_);
+  if (step.attempt == 1) tokens_ = fingerprints_->hash_of_tokens(step.batches);
 }
 
 void Fingerprints::write(const Value& line) {

@@ -28,9 +28,11 @@ class Fingerprints {
   /// One line per parameter: XXH3 of the bytes of the whole tensor, row-major, gathered from all
   /// ranks' shards. Needs memory for one whole tensor at a time.
   void record_weights(ModelPart& part);
-  /// One line: the sum of the hashes of all rows of the step's global batch (tokens and labels).
-  /// `first_row`: of this rank's rows in the global batch.
-  void record_tokens(int64_t step, const StepBatches& batches, int64_t first_row);
+  /// The sum of the hashes of all rows of the step's global batch (tokens and labels), of all
+  /// replica groups. Undefined if a replica group was lost: the step does not count then.
+  std::string hash_of_tokens(const StepBatches& batches) const;
+  /// One line.
+  void record_tokens(int64_t step, const std::string& hash);
 
  private:
   void write(const Value& line);
@@ -40,7 +42,8 @@ class Fingerprints {
   std::ofstream out_;  // only on rank 0
 };
 
-/// Records the weights at the start and the tokens of every step, once even if it is repeated.
+/// Records the weights at the start and the tokens of every step that counts, once even if it is
+/// repeated or begun anew.
 class FingerprintWatcher final : public Watcher, public StepMember {
  public:
   explicit FingerprintWatcher(WatcherContext context) : context_(std::move(context)) {}
@@ -51,11 +54,13 @@ class FingerprintWatcher final : public Watcher, public StepMember {
 
   bool undoes_steps() const override { return false; }
   void begin(Step& step) override;
+  void commit(const Step& step) override { fingerprints_->record_tokens(step.number, tokens_); }
+  void skip(const Step& step) override { fingerprints_->record_tokens(step.number, tokens_); }
 
  private:
   WatcherContext context_;
   std::optional<Fingerprints> fingerprints_;
-  int64_t first_row_ = 0;
+  std::string tokens_;  // of the step in progress
 };
 
 }  // namespace titan::fingerprints

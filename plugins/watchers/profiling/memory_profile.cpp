@@ -147,9 +147,10 @@ void MemoryProfile::begin_step(ModelPart& part, Optimizer* optimizer) {
   for (const nn::Parameter* parameter : part.parameters())
     relabel(parameter->shard(), MemoryUse::parameters, *parameter);
   if (auto* stateful = dynamic_cast<StatefulOptimizer*>(optimizer))
-    stateful->visit_state([&](nn::Parameter& parameter, std::string_view, const at::Tensor& state) {
-      relabel(state, MemoryUse::optimizer_states, parameter);
-    });
+    stateful->visit_state(
+        [&](nn::Parameter& parameter, const OptimizerState&, const at::Tensor& state) {
+          relabel(state, MemoryUse::optimizer_states, parameter);
+        });
   if (num_steps_ == 1) log_.reset_peak();  // step 1 has no optimizer states yet
 }
 

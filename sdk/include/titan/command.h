@@ -24,6 +24,7 @@ namespace titan {
 
 class EngineHost;
 class JobParts;
+class PluginFiles;
 
 /// The positional arguments ("words") of a command.
 struct CommandWords {
@@ -43,6 +44,8 @@ struct CommandContext {
   EngineHost* engines = nullptr;
   /// Opens data sets, tokenizers and chat templates (titan/job_parts.h); outlives the command.
   JobParts* parts = nullptr;
+  /// Checks and opens plugin files (titan/plugin_files.h); outlives the command.
+  PluginFiles* plugin_files = nullptr;
 };
 
 /// Constructed once, after all flags were checked, and run once. Constructor and run() may throw

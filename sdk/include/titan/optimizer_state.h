@@ -20,6 +20,10 @@ using nn::Parameter;
 /// Shape, dtype and initial value of a state.
 struct StateForm {
   bool is_number = false;  ///< one number per parameter; otherwise a tensor of its shard's shape
+  /// If set: a tensor of the returned shape instead, such as a preconditioner. Every rank that
+  /// holds a part of the parameter holds the whole state, with equal values: the optimizer computes
+  /// it from gathered gradients. The shape depends on the global shape only.
+  std::function<std::vector<int64_t>(const Parameter&)> whole_shape = {};
   std::optional<at::ScalarType> dtype;  ///< unset: the shard's dtype, for a number float32
   double initial = 0;                   ///< in every element
 };
@@ -33,6 +37,8 @@ class TITAN_API OptimizerState {
 
   const std::string& name() const { return name_; }
   const std::vector<Parameter*>& parameters() const { return parameters_; }
+  /// Whether each rank holds the whole tensors, of a shape of their own (StateForm::whole_shape).
+  bool is_whole() const { return form_.whole_shape != nullptr; }
 
   /// The tensor of parameters()[index]. Change it in place: checkpoints hold this very tensor.
   const at::Tensor& operator[](size_t index);
@@ -41,6 +47,7 @@ class TITAN_API OptimizerState {
 
  private:
   at::ScalarType dtype_of(const Parameter& parameter) const;
+  std::vector<int64_t> sizes_of(const Parameter& parameter) const;
 
   std::string name_;
   std::vector<Parameter*> parameters_;
@@ -55,6 +62,8 @@ class TITAN_API OptimizerState {
 ///
 /// Nothing else is needed: a checkpoint holds every declared state of every parameter, and a run
 /// that resumes begins with the stored values, under any layout of ranks. Thread: trainer thread.
+/// A transform may derive from this too. It declares its states in `apply`, by names that no
+/// optimizer uses; they are saved with the optimizer's.
 class TITAN_API StatefulOptimizer {
  public:
   StatefulOptimizer() = default;
@@ -73,8 +82,8 @@ class TITAN_API StatefulOptimizer {
   /// that is declared later, but a resumed run would not find it.
   void seal_states() { is_sealed_ = true; }
 
-  using StateVisitor =
-      std::function<void(Parameter& parameter, std::string_view name, const at::Tensor& state)>;
+  using StateVisitor = std::function<void(Parameter& parameter, const OptimizerState& state,
+                                          const at::Tensor& tensor)>;
   /// Visits each tensor of each state, even if its parameter never had a gradient: parameter by
   /// parameter, the states of one parameter in the order of declaration. Final, so that a
   /// checkpoint holds exactly the declared states.

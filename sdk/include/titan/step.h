@@ -63,9 +63,11 @@ struct Step {
 
 /// Outcome of a step once gradients are complete; the greatest verdict prevails.
 enum class Verdict {
-  commit,  ///< the optimizer applies the gradients
-  skip,    ///< no update, but the step counts: its data are consumed, the learning rate advances
-  repeat,  ///< the attempt is undone: the same step runs again on the same batches
+  commit,   ///< the optimizer applies the gradients
+  skip,     ///< no update, but the step counts: its data are consumed, the learning rate advances
+  repeat,   ///< the attempt is undone: the same step runs again on the same batches
+  restart,  ///< the attempt is undone, and the trainer begins the same step anew, with the batches
+            ///< that it reads then; for replicas whose members change
 };
 
 struct Judgement {

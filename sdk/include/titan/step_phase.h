@@ -27,8 +27,10 @@ enum class StepPhase {
   optimizer,      ///< judging, clipping, updating
   checkpoint,     ///< the time that a save blocks the step, including all nested phases
   validation,     ///< including all nested phases
+  replicas,  ///< finding other replica groups, taking over state, waiting for votes: nested phases
+             ///< included
 };
-inline constexpr size_t kNumPhases = 8;
+inline constexpr size_t kNumPhases = 9;
 
 /// "forward".
 TITAN_API std::string_view name_of(StepPhase phase);
@@ -41,9 +43,9 @@ struct PhaseSpan {
   double waited = 0;  ///< part of it in communication
 };
 
-/// Host time by phase. Each moment counts for one phase: the innermost, or checkpoint or validation
-/// if one of them encloses it. A GPU works asynchronously, so its time counts in the phase in which
-/// the host waits for it. Thread-safe.
+/// Host time by phase. Each moment counts for one phase: the innermost, or checkpoint,
+/// validation or replicas if one of them encloses it. A GPU works asynchronously, so its time
+/// counts in the phase in which the host waits for it. Thread-safe.
 class TITAN_API StepClock {
  public:
   using Seconds = std::array<double, kNumPhases>;  ///< by StepPhase

@@ -14,6 +14,7 @@
 #include <titan/dist/mesh.h>
 #include <titan/export.h>
 #include <titan/model.h>
+#include <titan/optimizer_state.h>
 #include <titan/pipeline_schedule.h>
 #include <titan/step.h>
 
@@ -188,6 +189,7 @@ std::vector<std::string> ModelTransform::abilities() {
   if (std::is_base_of_v<GradientReducer, T>) names.emplace_back("GradientReducer");
   if (std::is_base_of_v<AfterOptimizerStep, T>) names.emplace_back("AfterOptimizerStep");
   if (std::is_base_of_v<ExportTransform, T>) names.emplace_back("ExportTransform");
+  if (std::is_base_of_v<StatefulOptimizer, T>) names.emplace_back("StatefulOptimizer");
   return names;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,10 @@ struct WatcherContext {
   /// StepBatches::gradient_scale larger than this, the step is skipped and a smaller scale is
   /// tried.
   std::optional<double> smallest_gradient_scale = {};
+  /// [any thread, while the trainer thread hangs] Ends the run as after an error: tells the
+  /// first line of `error` to the other ranks, writes the flight record and ends the process. Empty
+  /// in a simulated run, and where no run is in progress. May be called until `finish`.
+  std::function<void(const std::string& error)> end_run = {};
 };
 
 /// The state before the first step; references outlive the last one.

@@ -9,6 +9,7 @@
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
 #include <titan/pipeline_schedule.h>
+#include <titan/plugin_files.h>
 #include <titan/special_token_text.h>
 #include <titan/tokenizer.h>
 
@@ -19,6 +20,7 @@ Command::~Command() = default;
 OpenedData::~OpenedData() = default;
 OpenedChat::~OpenedChat() = default;
 JobParts::~JobParts() = default;
+PluginFiles::~PluginFiles() = default;
 IndexedDocuments::~IndexedDocuments() = default;
 DocumentStream::~DocumentStream() = default;
 StreamedDocuments::~StreamedDocuments() = default;

@@ -1,6 +1,8 @@
 #include <titan/checkpoints/lineage.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <random>
 
 namespace titan {
 namespace {
@@ -41,6 +43,22 @@ BranchStart parse_start(const Members& members) {
 }
 
 }  // namespace
+
+bool begins_branch(const BranchStart& wanted, const BranchStart& applied) {
+  const bool goes_back = wanted.load_step >= 0 && wanted.load_step != applied.load_step;
+  return goes_back || (!wanted.excluded.empty() && wanted.excluded != applied.excluded);
+}
+
+std::string new_job_id() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 4; ++i) {
+    char digits[9];
+    std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(random()));
+    id += digits;
+  }
+  return id;
+}
 
 std::optional<size_t> Lineage::place_of(int64_t other, int64_t step) const {
   if (other == branch) return ancestors.size();

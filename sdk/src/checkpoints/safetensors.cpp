@@ -123,4 +123,13 @@ std::string header_bytes(const std::vector<TensorEntry>& tensors,
   return text;
 }
 
+SafetensorsHeader parse_header_text(std::string_view json, int64_t data_bytes,
+                                    const std::string& place) {
+  std::string bytes;
+  for (size_t shift = 0; shift < 64; shift += 8)
+    bytes += static_cast<char>(json.size() >> shift & 0xff);
+  bytes += json;
+  return parse_header(bytes, static_cast<int64_t>(bytes.size()) + data_bytes, place);
+}
+
 }  // namespace titan

@@ -201,12 +201,11 @@ void check_thoroughly(const std::filesystem::path& path, const ManifestFile& exp
 using CheckFile =
     std::function<void(const std::filesystem::path&, const ManifestFile&, FileCheck&)>;
 
-/// Checks every file of the manifest, and whether the tensors fit together if every file is
-/// undamaged.
-TensorIndex check_all(const std::filesystem::path& folder, const CheckpointManifest& manifest,
-                      const CheckFile& check_file, std::vector<std::string>& damage) {
-  std::vector<std::filesystem::path> files;
-  std::vector<SafetensorsHeader> headers;
+/// Checks every file of the manifest.
+void check_files(const std::filesystem::path& folder, const CheckpointManifest& manifest,
+                 const CheckFile& check_file, std::vector<std::string>& damage,
+                 std::vector<std::filesystem::path>& files,
+                 std::vector<SafetensorsHeader>& headers) {
   for (const ManifestFile& expected : manifest.files) {
     const std::filesystem::path path = folder / expected.name;
     FileCheck check(path, expected);
@@ -220,6 +219,15 @@ TensorIndex check_all(const std::filesystem::path& folder, const CheckpointManif
     files.push_back(path);
     headers.push_back(*check.header());
   }
+}
+
+/// Checks every file of the manifest, and whether the tensors fit together if every file is
+/// undamaged.
+TensorIndex check_all(const std::filesystem::path& folder, const CheckpointManifest& manifest,
+                      const CheckFile& check_file, std::vector<std::string>& damage) {
+  std::vector<std::filesystem::path> files;
+  std::vector<SafetensorsHeader> headers;
+  check_files(folder, manifest, check_file, damage, files, headers);
   if (!damage.empty()) return {};
   try {
     return index_headers(std::move(files), headers);
@@ -261,6 +269,20 @@ std::vector<std::string> find_damage(const std::filesystem::path& folder,
         check_thoroughly(path, expected, check, progress);
       },
       damage);
+  return damage;
+}
+
+std::vector<std::string> find_damage_of_files(const std::filesystem::path& folder,
+                                              const CheckpointManifest& manifest) {
+  std::vector<std::string> damage;
+  std::vector<std::filesystem::path> files;
+  std::vector<SafetensorsHeader> headers;
+  check_files(
+      folder, manifest,
+      [](const std::filesystem::path& path, const ManifestFile& expected, FileCheck& check) {
+        check_thoroughly(path, expected, check, {});
+      },
+      damage, files, headers);
   return damage;
 }
 

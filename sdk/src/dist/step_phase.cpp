@@ -14,14 +14,16 @@ namespace titan {
 namespace {
 
 bool counts_whole(StepPhase phase) {
-  return phase == StepPhase::checkpoint || phase == StepPhase::validation;
+  return phase == StepPhase::checkpoint || phase == StepPhase::validation ||
+         phase == StepPhase::replicas;
 }
 
 }  // namespace
 
 std::string_view name_of(StepPhase phase) {
-  constexpr std::string_view kNames[] = {"other",         "data",      "forward",    "backward",
-                                         "communication", "optimizer", "checkpoint", "validation"};
+  constexpr std::string_view kNames[] = {"other",      "data",          "forward",
+                                         "backward",   "communication", "optimizer",
+                                         "checkpoint", "validation",    "replicas"};
   static_assert(std::size(kNames) == kNumPhases);
   return kNames[static_cast<size_t>(phase)];
 }

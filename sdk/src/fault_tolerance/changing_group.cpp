@@ -32,6 +32,11 @@ class ChangingGroup::Switch final : public Backend,
     return failure_;
   }
 
+  std::shared_ptr<Backend> current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+
   int rank() const override { return current()->rank(); }
   int size() const override { return current()->size(); }
 
@@ -87,11 +92,6 @@ class ChangingGroup::Switch final : public Backend,
     int64_t epoch_;
   };
 
-  std::shared_ptr<Backend> current() const {
-    const std::lock_guard lock(mutex_);
-    return current_;
-  }
-
   template <class Start>
   std::shared_ptr<Work> start(const Start& start) {
     if (!records_) return start(*current());
@@ -121,16 +121,61 @@ class ChangingGroup::Switch final : public Backend,
   int64_t epoch_ = 0;
 };
 
+/// Forwards to the current epoch's backend without recording failures.
+class ChangingGroup::Strict final : public Backend {
+ public:
+  explicit Strict(std::shared_ptr<Switch> group) : group_(std::move(group)) {}
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  std::shared_ptr<Work> all_reduce(const at::Tensor& inout, Reduce reduce) override {
+    return now()->all_reduce(inout, reduce);
+  }
+  std::shared_ptr<Work> all_gather(const at::Tensor& out, const at::Tensor& in) override {
+    return now()->all_gather(out, in);
+  }
+  std::shared_ptr<Work> reduce_scatter(const at::Tensor& out, const at::Tensor& in,
+                                       Reduce reduce) override {
+    return now()->reduce_scatter(out, in, reduce);
+  }
+  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in,
+                                   const RowSplits& splits) override {
+    return now()->all_to_all(out, in, splits);
+  }
+  std::shared_ptr<Work> broadcast(const at::Tensor& inout, int root) override {
+    return now()->broadcast(inout, root);
+  }
+  std::shared_ptr<Work> send(const at::Tensor& tensor, int peer, int tag) override {
+    return now()->send(tensor, peer, tag);
+  }
+  std::shared_ptr<Work> receive(const at::Tensor& tensor, int peer, int tag) override {
+    return now()->receive(tensor, peer, tag);
+  }
+  std::shared_ptr<Work> barrier() override { return now()->barrier(); }
+  void set_timeout(std::chrono::milliseconds timeout) override { group_->set_timeout(timeout); }
+  void abort(const std::string& reason) override { group_->abort(reason); }
+
+ private:
+  std::shared_ptr<Backend> now() const { return group_->current(); }
+
+  std::shared_ptr<Switch> group_;
+};
+
 ChangingGroup::ChangingGroup(std::string name, Connect connect, OnFailure on_failure,
                              std::shared_ptr<Recorder> recorder)
     : connect_(std::move(connect)),
       switch_(std::make_shared<Switch>(on_failure)),
-      group_(std::move(name), switch_, std::move(recorder)) {}
+      group_(name, switch_, recorder),
+      strict_(std::move(name), std::make_shared<Strict>(switch_), std::move(recorder)) {}
 
 ChangingGroup::~ChangingGroup() = default;
 
 const Group& ChangingGroup::group() const {
   return group_;
+}
+
+const Group& ChangingGroup::strict() const {
+  return strict_;
 }
 
 const Membership& ChangingGroup::members() const {

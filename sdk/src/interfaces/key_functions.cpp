@@ -3,6 +3,7 @@
 #include <titan/device.h>
 #include <titan/device_graphs.h>
 #include <titan/error.h>
+#include <titan/fault_tolerance/replicas.h>
 #include <titan/host_collectives.h>
 #include <titan/loss.h>
 #include <titan/memory_history.h>
@@ -17,6 +18,7 @@
 #include <titan/step.h>
 #include <titan/transform.h>
 #include <titan/watcher.h>
+#include <titan/watcher_state.h>
 
 namespace titan {
 
@@ -50,10 +52,13 @@ AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;
 TensorObserver::~TensorObserver() = default;
 HostCollectives::~HostCollectives() = default;
+ReplicaRun::~ReplicaRun() = default;
+ReplicaMember::~ReplicaMember() = default;
 DeviceGraph::~DeviceGraph() = default;
 DeviceGraphs::~DeviceGraphs() = default;
 ScalesGradients::~ScalesGradients() = default;
 HostWork::~HostWork() = default;
+WatcherState::~WatcherState() = default;
 MemoryListener::~MemoryListener() = default;
 MemoryHistory::~MemoryHistory() = default;
 void MemoryHistory::set_memory_label(const std::string&) {}

@@ -21,6 +21,11 @@ at::ScalarType OptimizerState::dtype_of(const Parameter& parameter) const {
   return form_.dtype.value_or(form_.is_number ? at::kFloat : parameter.shard().scalar_type());
 }
 
+std::vector<int64_t> OptimizerState::sizes_of(const Parameter& parameter) const {
+  if (form_.whole_shape) return form_.whole_shape(parameter);
+  return form_.is_number ? std::vector<int64_t>() : parameter.shard().sizes().vec();
+}
+
 const at::Tensor& OptimizerState::operator[](size_t index) {
   at::Tensor& tensor = tensors_.at(index);
   if (tensor.defined()) return tensor;
@@ -29,7 +34,7 @@ const at::Tensor& OptimizerState::operator[](size_t index) {
   const at::Tensor& shard = parameter.shard();
   const at::TensorOptions options =
       at::TensorOptions().device(shard.device()).dtype(dtype_of(parameter));
-  const at::IntArrayRef sizes = form_.is_number ? at::IntArrayRef() : shard.sizes();
+  const std::vector<int64_t> sizes = sizes_of(parameter);
   tensor = form_.initial == 0 ? at::zeros(sizes, options) : at::full(sizes, form_.initial, options);
   return tensor;
 }
@@ -38,13 +43,13 @@ void OptimizerState::check_form(size_t index) const {
   const at::Tensor& tensor = tensors_.at(index);
   if (!tensor.defined()) return;
   const Parameter& parameter = *parameters_[index];
-  const at::IntArrayRef sizes = form_.is_number ? at::IntArrayRef() : parameter.shard().sizes();
+  const std::vector<int64_t> sizes = sizes_of(parameter);
   const at::ScalarType dtype = dtype_of(parameter);
-  TITAN_CHECK(tensor.sizes() == sizes && tensor.scalar_type() == dtype, plugin,
+  TITAN_CHECK(tensor.sizes() == at::IntArrayRef(sizes) && tensor.scalar_type() == dtype, plugin,
               "the optimizer's state '", name_, "' of '", parameter.name(),
-              "' was declared with shape ", sizes, " and type ", dtype, ", but has ",
-              tensor.sizes(), " and ", tensor.scalar_type(), " now; an optimizer fills its states ",
-              "in place and leaves their shape alone");
+              "' was declared with shape ", at::IntArrayRef(sizes), " and type ", dtype,
+              ", but has ", tensor.sizes(), " and ", tensor.scalar_type(),
+              " now; an optimizer fills its states ", "in place and leaves their shape alone");
 }
 
 StatefulOptimizer::~StatefulOptimizer() = default;
@@ -90,7 +95,7 @@ void StatefulOptimizer::visit_state(const StateVisitor& visit) {
   for (const std::vector<Place>& places : by_parameter)
     for (const auto& [state, index] : places) {
       state->check_form(index);
-      visit(*state->parameters()[index], state->name(), (*state)[index]);
+      visit(*state->parameters()[index], *state, (*state)[index]);
     }
 }
 

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 
+#include <titan/error.h>
+#include <titan/program/stop_request.h>
 #include <titan/status_line.h>
 
 namespace titan {
@@ -78,6 +80,12 @@ void StopSignals::begin_to_ask() {
 
 int StopSignals::received() {
   return asked_by;
+}
+
+void request_stop(int exit_code) {
+  TITAN_ASSERT(exit_code > 0 && exit_code < 128, "a stop was requested with exit code ", exit_code);
+  int none = 0;
+  asked_by.compare_exchange_strong(none, kStopRequest + exit_code);
 }
 
 bool StopSignals::take_record_request() {

@@ -94,6 +94,12 @@ std::optional<RunEvent> parse_event(std::string_view json) {
     event.kind = is_validation ? RunEvent::Kind::validation : RunEvent::Kind::checkpoint;
     event.step = integer(line, "step");
     event.seconds = duration(line, is_validation ? "seconds" : "held");
+  } else if (kind == "undone") {
+    event.kind = RunEvent::Kind::undone;
+    event.step = integer(line, "step");
+    event.attempt = integer(line, "attempt");
+    event.is_skipped = text(line, "verdict") == "skip";
+    event.reason = text(line, "reason");
   } else if (kind == "end") {
     event.kind = RunEvent::Kind::end;
     event.step = integer(line, "step");

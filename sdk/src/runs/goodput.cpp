@@ -6,9 +6,10 @@
 namespace titan {
 
 const char* to_string(LostTime cause) {
-  constexpr const char* kNames[kNumLostTimes] = {
-      "start-up",          "restart", "steps thrown away", "held by checkpoints", "validation",
-      "hang before error", "other"};
+  constexpr const char* kNames[kNumLostTimes] = {"start-up",          "restart",
+                                                 "steps thrown away", "held by checkpoints",
+                                                 "validation",        "waiting for replica groups",
+                                                 "hang before error", "other"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -26,6 +27,7 @@ void GoodputMeter::add(const RunEvent& event) {
   if (sessions_.empty()) return;
   RunSession& session = sessions_.back();
   session.end = std::max(session.end, event.time);
+  if (event.kind == RunEvent::Kind::undone) return;  // its step is not done yet
   session.last_step = std::max(session.last_step, event.step);
   switch (event.kind) {
     case RunEvent::Kind::steps:
@@ -42,6 +44,7 @@ void GoodputMeter::add(const RunEvent& event) {
       unsettled_.validation += event.seconds;
       break;
     case RunEvent::Kind::start:
+    case RunEvent::Kind::undone:
       break;
   }
   unsettled_.time = event.time;
@@ -87,11 +90,13 @@ void GoodputMeter::take_steps(const RunEvent& event) {
   const double total = event.phase_total();
   RunSession& session = sessions_.back();
   if (session.first_step_begin == 0) begin_steps(event.time - total);
-  const double checkpoint = event.phase("checkpoint"), validation = event.phase("validation");
+  const double checkpoint = event.phase("checkpoint"), validation = event.phase("validation"),
+               replicas = event.phase("replicas");
   session.seconds.of(LostTime::checkpoint) += checkpoint;
   session.seconds.of(LostTime::validation) += validation;
+  session.seconds.of(LostTime::replicas) += replicas;
   session.seconds.of(LostTime::other) += std::max(0.0, pass_until(event.time) - total);
-  const double productive = total - checkpoint - validation;
+  const double productive = total - checkpoint - validation - replicas;
   keep(event.from, event.to, productive);
   seconds_per_step_ = productive / static_cast<double>(event.to - event.from + 1);
   unsettled_ = {};

@@ -78,6 +78,17 @@ void HistoryWriter::checkpoint(int64_t step, double held_seconds) {
       {{"event", "checkpoint"}, {"time", wall_seconds()}, {"step", step}, {"held", held_seconds}}));
 }
 
+void HistoryWriter::undone(int64_t step, int64_t attempt, const std::string& verdict,
+                           const std::string& reason) {
+  Value event = Value::map({{"event", "undone"},
+                            {"time", wall_seconds()},
+                            {"step", step},
+                            {"attempt", attempt},
+                            {"verdict", verdict}});
+  if (!reason.empty()) event["reason"] = reason;
+  write(event);
+}
+
 void HistoryWriter::end(int64_t step, const std::string& outcome, const std::string& error) {
   Value event = Value::map(
       {{"event", "end"}, {"time", wall_seconds()}, {"step", step}, {"outcome", outcome}});

@@ -17,8 +17,11 @@ class @CLASS@ final : public titan::ChatTemplate {
   @CLASS@(const @CLASS@Options& options, titan::ChatTemplateContext) : options_(options) {}
 
   std::string render(const titan::Value& conversation, bool adds_generation_prompt) const override {
+    const titan::Value& messages = conversation.at("messages");
+    TITAN_CHECK(messages.is_list(), data, "messages must be a list");
     std::string text;
-    for (const titan::Value& message : conversation.at("messages").as_list()) {
+    for (const titan::Value& message : messages.as_list()) {
+      TITAN_CHECK(message.is_map(), data, "a message must be a map of role and content");
       const titan::Value &role = message.at("role"), &content = message.at("content");
       TITAN_CHECK(role.is_string() && content.is_string(), data, "role and content of a message must be strings");
       if (text.empty() && role.as_string() != "system" && !options_.system.empty()) text += turn("system", options_.system);

@@ -43,7 +43,8 @@ class @CLASS@ final : public titan::Command {
     const titan::RunHistory history = titan::read_history(folder_);
     TITAN_CHECK(!history.events.empty(), io, "no run has written into '", folder_, "'");
     std::vector<titan::TextRow> rows{{"first step", "last step", "outcome", "error"}};
-    for (const titan::RunSession& session : titan::measure_goodput(history.events).sessions())
+    const titan::GoodputMeter goodput = titan::measure_goodput(history.events);
+    for (const titan::RunSession& session : goodput.sessions())
       if (!options_.failed || session.outcome == titan::RunSession::End::failed)
         rows.push_back({std::to_string(session.resumed_step + 1), std::to_string(session.last_step), outcome_of(session), session.error});
     titan::print(titan::text_table(rows));

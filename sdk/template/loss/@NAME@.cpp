@@ -3,9 +3,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/log_softmax.h>
-
 #include <titan/loss.h>
 #include <titan/plugin.h>
 
@@ -24,8 +21,8 @@ class @CLASS@ final : public titan::Loss {
   titan::RowsLoss of_rows(const at::Tensor& logits, const at::Tensor& labels) override {
     const at::Tensor ignored = labels.eq(titan::Batch::kIgnoredLabel);  // (n)
     const at::Tensor index = labels.masked_fill(ignored, 0).unsqueeze(1);
-    const at::Tensor log_p = at::log_softmax(logits, 1).gather(1, index).squeeze(1);
-    const at::Tensor focal = (1 - log_p.exp()).pow(options_.gamma) * log_p;
+    const at::Tensor log_p = logits.log_softmax(1).gather(1, index).squeeze(1);
+    const at::Tensor focal = log_p.expm1().neg().pow(options_.gamma).mul(log_p);  // (1 - p)^gamma log p
     const auto sum = [&](const at::Tensor& of_rows) { return of_rows.masked_fill(ignored, 0).sum(at::kDouble); };
     return {.sum = -sum(focal), .parts = {-sum(log_p)}};
   }

@@ -1,5 +1,8 @@
-// Learning-rate schedule @FULL_NAME@. As generated, it falls linearly from 1 at the first step to `floor` at the last.
+// Learning-rate schedule @FULL_NAME@. As generated, it falls linearly from 1 at the first step to `floor` at the last,
+// and stays there.
 // Select it with [lr_scheduler] name = "@FULL_NAME@".
+#include <algorithm>
+
 #include <titan/lr_scheduler.h>
 #include <titan/plugin.h>
 
@@ -17,7 +20,7 @@ class @CLASS@ final : public titan::LrScheduler {
   double factor(int64_t step) const override {
     if (steps_ <= 1) return 1;
     const double done = static_cast<double>(step - 1) / static_cast<double>(steps_ - 1);
-    return 1 - (1 - options_.floor) * done;
+    return 1 - (1 - options_.floor) * std::min(done, 1.0);
   }
 
  private:

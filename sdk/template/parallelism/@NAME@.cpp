@@ -12,7 +12,8 @@
 namespace {
 
 struct @CLASS@Options {
-  std::string axis = "world";  // pp, dp_replicate, dp_shard, cp, tp, dp, fsdp, loss or world
+  // An axis whose ranks run the same layers at the same time: not pp or world, where pipeline stages wait for each other.
+  std::string axis = "loss";
 };
 
 class @CLASS@ final : public titan::Parallelism {
@@ -48,5 +49,5 @@ class @CLASS@ final : public titan::Parallelism {
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "Logs the elements of each layer's output over the ranks of an axis.")
       .option("axis", &@CLASS@Options::axis, "Mesh axis to sum over")
-      .one_of({"pp", "dp_replicate", "dp_shard", "cp", "tp", "dp", "fsdp", "loss", "world"});
+      .one_of({"dp_replicate", "dp_shard", "cp", "tp", "dp", "fsdp", "loss"});
 }

@@ -106,7 +106,7 @@ function swatchOfRun(index) {
 }
 
 /** Patterns over the colours of phases, so that neighbours differ without colour. */
-const PHASES = ["data", "forward", "backward", "communication", "optimizer", "checkpoint", "validation", "other"];
+const PHASES = ["data", "forward", "backward", "communication", "optimizer", "checkpoint", "validation", "replicas", "other"];
 function colourOfPhase(name) {
   return PHASES.includes(name) ? `var(--${name})` : "var(--other)";
 }
@@ -115,7 +115,7 @@ function colourOfPhase(name) {
 function patterns() {
   const line = path => draw("path", { d: path, stroke: "var(--back)", "stroke-width": 1.6, fill: "none", opacity: .75 });
   const shapes = { forward: "", backward: "M0 8L8 0M-2 2L2 -2M6 10L10 6", communication: "M0 0L8 8M0 8L8 0", optimizer: "M0 2H8M0 6H8",
-    data: "M2 0V8M6 0V8", checkpoint: "M0 4H8M4 0V8", validation: "M0 0L8 8M6 -2L10 2M-2 6L2 10", other: "M3 4H5" };
+    data: "M2 0V8M6 0V8", checkpoint: "M0 4H8M4 0V8", validation: "M0 0L8 8M6 -2L10 2M-2 6L2 10", replicas: "M0 4L4 0L8 4L4 8Z", other: "M3 4H5" };
   return draw("svg", { width: 0, height: 0, "aria-hidden": "true", style: "position:absolute" }, draw("defs", {},
     PHASES.map(name => draw("pattern", { id: `fill-${name}`, width: 8, height: 8, patternUnits: "userSpaceOnUse" },
       draw("rect", { width: 8, height: 8, fill: colourOfPhase(name) }), shapes[name] ? line(shapes[name]) : null)),

@@ -13,7 +13,14 @@ function goodputSection(data) {
   section("Goodput", make("p", { class: "note" }, "The share of the time, from the first start to the last event, that was spent on training ",
       "steps that were kept. The table gives the causes of lost time."),
     table("Time by cause", ["", ...data.runs.map(run => run.name)], rows),
-    data.runs.map(run => run.sessions.length ? [make("h3", {}, `Sessions of ${run.name}`), sessionTable(data, run)] : null));
+    data.runs.map(run => run.sessions.length ? [make("h3", {}, `Sessions of ${run.name}`), sessionTable(data, run)] : null),
+    data.runs.map(run => run.failures.length ? [make("h3", {}, `Failures of ${run.name}`), failureTable(run)] : null));
+}
+
+function failureTable(run) {
+  return table("The rank that failed first, as titan launch saw it", ["", "when", "rank", "step", "cause", "how", "error", "then", "log"],
+    run.failures.map((failure, i) => [String(i + 1), date(failure.time), `${failure.rank} of ${failure.ranks}`,
+      failure.step === null ? "–" : failure.step, failure.kind, failure.how, failure.error || "–", failure.response, failure.log]), [6, 8]);
 }
 
 function sessionTable(data, run) {

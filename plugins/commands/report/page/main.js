@@ -23,7 +23,7 @@ function main() {
   themeSwitch();
   document.body.prepend(patterns());
   for (const part of [overviewSection, curvesSection, goodputSection, breakdownSection, timelineSection, memorySection,
-                      configurationSection, environmentSection, checkpointsSection]) part(data);
+                      configurationSection, environmentSection, checkpointsSection, undoneSection]) part(data);
 }
 
 main();

@@ -1,4 +1,4 @@
-// Tables of the page: runs, configuration, environment, checkpoints, memory.
+// Tables of the page: runs, configuration, environment, checkpoints, skipped and repeated steps, memory.
 
 function overviewSection(data) {
   const last = run => run.sessions[run.sessions.length - 1];
@@ -55,6 +55,14 @@ function checkpointsSection(data) {
   section("Checkpoints", runs.map(run => table(`Of ${run.name}`, ["step", "saved", "size", "files", "contents"],
     run.checkpoints.map(saved => [number(saved.step), date(saved.time), saved.bytes > 0 ? bytes(saved.bytes) : "–", saved.files,
       make("span", { class: saved.complete ? null : "bad" }, saved.contents)]))));
+}
+
+function undoneSection(data) {
+  const runs = data.runs.filter(run => run.undone.length);
+  if (!runs.length) return;
+  section("Skipped and repeated steps", runs.map(run => table(`Of ${run.name}`, ["step", "attempt", "time", "verdict", "reason"],
+    run.undone.map(undone => [number(undone.step), undone.attempt, date(undone.time), undone.skipped ? "skipped" : "repeated",
+      make("bdi", {}, undone.reason || "see the log of the ranks")]))));
 }
 
 function memorySection(data) {

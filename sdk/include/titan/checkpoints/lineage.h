@@ -22,6 +22,11 @@ struct BranchStart {
   std::string initial_load_path;      ///< empty: not set
 };
 
+/// Whether `wanted` has keys that begin a branch and that no start has applied yet.
+TITAN_API bool begins_branch(const BranchStart& wanted, const BranchStart& applied);
+/// 32 random hexadecimal digits.
+TITAN_API std::string new_job_id();
+
 /// A job is all starts that continue in one checkpoint folder. Its first branch has the number 0. A
 /// start that returns to an earlier step (checkpoint.load_step), or that does not load all of the
 /// stored state, begins the next branch.

@@ -51,6 +51,9 @@ TITAN_API int64_t num_bytes(std::string_view dtype, const std::vector<int64_t>& 
 /// the file.
 TITAN_API SafetensorsHeader parse_header(std::string_view bytes, int64_t file_bytes,
                                          const std::string& place);
+/// The same from the JSON of a header, without its length, and the size of the data.
+TITAN_API SafetensorsHeader parse_header_text(std::string_view json, int64_t data_bytes,
+                                              const std::string& place);
 /// The same from a file; reads the header only. io Error when it cannot be read.
 TITAN_API SafetensorsHeader read_header(const std::filesystem::path& file);
 

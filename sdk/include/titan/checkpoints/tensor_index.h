@@ -37,6 +37,7 @@ struct TensorIndex {
   std::vector<std::filesystem::path> files;
   std::vector<bool> says_own;  ///< by file: it says that its naming convention is Titan's
   std::map<std::string, StoredTensor, std::less<>> tensors;
+  std::vector<int64_t> readers;  ///< by file: the rank that can read it; empty: every rank
 };
 
 /// Reads the headers of `files`. A file without DCP_SHARDING_INFO holds whole tensors.

@@ -30,4 +30,8 @@ TITAN_API std::vector<std::string> find_damage(const std::filesystem::path& fold
                                                const CheckpointManifest& manifest,
                                                const std::function<void(int64_t)>& progress = {});
 
+/// The same for a manifest whose files hold only parts of the tensors.
+TITAN_API std::vector<std::string> find_damage_of_files(const std::filesystem::path& folder,
+                                                        const CheckpointManifest& manifest);
+
 }  // namespace titan

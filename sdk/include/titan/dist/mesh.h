@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <titan/dist/grid.h>
@@ -55,6 +56,11 @@ class TITAN_API Mesh {
   /// Index in the group "dp", which determines this rank's rows of the global batch.
   int64_t batch_rank() const { return group("dp").rank(); }
   Recorder& recorder() const { return *recorder_; }
+  /// The ranks with this rank's coordinates in the other replica groups of the run
+  /// (titan/fault_tolerance/replicas.h), or this rank alone. Sums over all rows of a step are
+  /// reduced over "dp" or "loss" and then over this group. Its members change between steps.
+  const Group& replicas() const { return replicas_; }
+  void set_replicas(Group replicas) { replicas_ = std::move(replicas); }
   /// Backend::set_timeout of every group.
   void set_timeout(std::chrono::milliseconds timeout) const;
   /// [any thread] Backend::abort of every group.
@@ -65,6 +71,7 @@ class TITAN_API Mesh {
   int rank_ = 0;
   std::shared_ptr<Recorder> recorder_;
   std::map<std::string, Group, std::less<>> groups_;
+  Group replicas_;
 };
 
 }  // namespace titan::dist

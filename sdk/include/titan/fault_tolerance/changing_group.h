@@ -46,6 +46,9 @@ class TITAN_API ChangingGroup {
   /// Copies of it follow every change: rank(), size() and all collectives refer to the current
   /// members.
   const Group& group() const;
+  /// The same members; here a failed collective throws under both values of OnFailure. For
+  /// exchanges between steps, whose results other code reads.
+  const Group& strict() const;
   const Membership& members() const;
 
   /// [between steps, no collective in flight] Changes the members of the group. Blocks until all of
@@ -58,11 +61,13 @@ class TITAN_API ChangingGroup {
 
  private:
   class Switch;
+  class Strict;
 
   Connect connect_;
   Membership members_;
   std::shared_ptr<Switch> switch_;
   Group group_;
+  Group strict_;
 };
 
 }  // namespace titan::dist

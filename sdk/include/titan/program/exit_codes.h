@@ -9,6 +9,7 @@ enum ExitCode : int {
   kExitRuntimeError = 1,
   kExitConfigError = 2,  ///< usage, configuration
   kExitPluginError = 3,
+  kExitSameFailure = 70,   ///< titan launch: restarts repeat one failure without progress
   kExitRequeue = 75,       ///< SIGTERM or SIGUSR1: a checkpoint is complete; start the job again
   kExitInterrupted = 130,  ///< SIGINT: finished the current step, saved if checkpoints are enabled,
                            ///< closed everything

@@ -25,7 +25,9 @@ struct TITAN_API RunEvent {
             ///< first step began
     validation,  ///< of `step`, took `seconds`
     checkpoint,  ///< of `step`; blocked training for `seconds`
-    end,         ///< of a session; missing if it was killed. `step`: the last completed step
+    undone,  ///< an attempt of `step` did not change the weights: it is repeated, or the step is
+             ///< skipped
+    end,     ///< of a session; missing if it was killed. `step`: the last completed step
   };
   enum class Outcome { finished, stopped, failed };
 
@@ -35,9 +37,12 @@ struct TITAN_API RunEvent {
   int64_t from = 0, to = 0;
   double seconds = 0;
   std::vector<std::pair<std::string, double>> phases;  ///< of steps: "forward", 1.5
-  Outcome outcome = Outcome::finished;                 ///< of end
-  std::string error;                                   ///< of end
-  Value details;                                       ///< of start: the whole object
+  int64_t attempt = 0;                                 ///< of undone, from 1
+  bool is_skipped = false;                             ///< of undone; otherwise it is repeated
+  std::string reason;                   ///< of undone; empty: see the log of the ranks
+  Outcome outcome = Outcome::finished;  ///< of end
+  std::string error;                    ///< of end
+  Value details;                        ///< of start: the whole object
 
   /// Sum of the seconds of `phases`.
   double phase_total() const;

@@ -19,10 +19,11 @@ enum class LostTime {
   repeated,    ///< steps that a restart discarded, which are repeated or will be
   checkpoint,  ///< a save blocked training
   validation,  ///< including all phases inside it
+  replicas,    ///< finding other replica groups, taking over state, waiting for their votes
   hang,        ///< from the last progress of a session to the error that ended it
   other,       ///< without an event that explains it: closing down
 };
-inline constexpr size_t kNumLostTimes = 7;
+inline constexpr size_t kNumLostTimes = 8;
 
 /// "steps thrown away": for display.
 TITAN_API const char* to_string(LostTime cause);
@@ -54,11 +55,12 @@ struct RunSession {
 
 /// Processes events one at a time; the cost per event does not depend on the length of the run.
 ///
-/// Productive time is the time of a steps event without checkpoints and validations, and the time
-/// up to a checkpoint or validation that no steps event follows. If a later session resumes from an
-/// earlier step, the time of all later steps becomes `repeated`. An interval that spans that step
-/// is split in proportion to its steps. If a session ended well, steps after its last steps event
-/// count with the mean time per step of that event, within the available time.
+/// Productive time is the time of a steps event without checkpoints, validations and waits for
+/// replica groups, and the time up to a checkpoint or validation that no steps event follows. If a
+/// later session resumes from an earlier step, the time of all later steps becomes `repeated`. An
+/// interval that spans that step is split in proportion to its steps. If a session ended well,
+/// steps after its last steps event count with the mean time per step of that event, within the
+/// available time.
 class TITAN_API GoodputMeter {
  public:
   /// In the order of history.jsonl. Events before the first start are ignored. If the clock was set

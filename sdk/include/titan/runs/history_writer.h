@@ -34,6 +34,8 @@ class TITAN_API HistoryWriter {
   void steps(int64_t from, int64_t to, const Value& seconds);
   void validation(int64_t step, double seconds);
   void checkpoint(int64_t step, double held_seconds);
+  /// An attempt of `step` is discarded. `verdict`: "skip" or "repeat"; `reason` may be empty.
+  void undone(int64_t step, int64_t attempt, const std::string& verdict, const std::string& reason);
   /// `outcome`: "finished", "stopped" or "failed"; `error`: for "failed".
   void end(int64_t step, const std::string& outcome, const std::string& error);
 

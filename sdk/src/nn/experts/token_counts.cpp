@@ -20,6 +20,7 @@ at::Tensor TokenCounts::sum(const dist::Mesh& mesh) const {
   const at::Tensor total = counts_.clone(at::MemoryFormat::Contiguous);
   mesh.group("loss").all_reduce(total, dist::Reduce::sum).wait();
   if (!are_copied_) mesh.group("tp").all_reduce(total, dist::Reduce::sum).wait();
+  mesh.replicas().all_reduce(total, dist::Reduce::sum).wait();
   return total;
 }
 
