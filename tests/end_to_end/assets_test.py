@@ -71,6 +71,17 @@ class AssetsTest(Case):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn(path.name, run.stdout + run.stderr)
 
+    def test_a_plugin_of_0_1_is_loaded_or_refused_by_name(self):
+        plugin = ASSETS / "constant.plugin.so"  # made by make_plugin_v0_1.py
+        run, listed = titan("check", plugin), titan("list", "lr_scheduler", "--path", ASSETS)
+        if run.returncode == 0:
+            self.assertIn("Constant", listed.stdout)
+            return
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assert_holds(run.stderr, f"cannot use plugin 'constant' from {plugin}", "sdk_abi     678f2cb38e19225a",
+                          "rebuild it against this installation", "cmake -S <plugin source>")
+        self.assert_holds(listed.stdout, "unusable here", "cannot use plugin 'constant'", "sdk_abi 678f2cb38e19225a instead of")
+
     def test_every_file_of_a_run_has_its_reader(self):
         run = self.read_only("run")
         read = titan("compare", run, run, "--json")

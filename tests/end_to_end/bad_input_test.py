@@ -125,7 +125,7 @@ class ConfigurationTest(Case):
         self.assert_holds(run.stderr, "--job.config_file needs the name of a file, got ''")
 
     def test_what_is_not_built_yet_is_said(self):
-        self.refused("[fault_tolerance]\nenable = true\n", "train.toml:2:10: ", "not built yet", "fault_tolerance.enable")
+        self.refused("[comm]\nmode = \"local_tensor\"\n", "train.toml:2:8: ", "not built yet", "comm.mode")
 
     def test_everything_wrong_is_reported_at_once(self):
         said = self.refused('[training]\nsteps = 0\nseq_len = "x"\n[optimizer]\nname = "AdamX"\n[modle]\nname = "a"\n',

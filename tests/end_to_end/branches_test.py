@@ -63,6 +63,7 @@ class RestartTest(BranchesCase):
         theirs, ours = compared(straight), compared(self.out)
         self.assertEqual({step: ours[step] for step in range(11, 51)}, {step: theirs[step] for step in range(11, 51)})
 
+    @thorough
     def test_titan_launch_restarts_continue_after_the_newest_save(self):
         self.killed_again_and_again(TITAN, "launch", "--nproc", 2, "--max-restarts", 3, "--")
 

@@ -156,6 +156,7 @@ class ExchangeTest(Case):
                     with torch.no_grad():
                         torch.testing.assert_close(again.eval()(tokens).logits, theirs(tokens).logits, rtol=0, atol=1e-5)
 
+    @thorough
     def test_a_bias_that_no_step_moves_is_kept(self):
         theirs = make_v3(self.folder / "theirs")
         step = self.load_and_save(self.folder / "theirs", "--model.score_func", "sigmoid", "--model.route_norm", "--model.load_balance_coeff", 0)

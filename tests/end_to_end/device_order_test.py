@@ -66,8 +66,14 @@ class DeviceOrderTest(Case):
         self.assertIn("aten::_fused_adamw_", differing[0])
 
     def test_forward_and_backward_are_replayed_as_one_graph(self):
-        for more in ([], ["--training.global_batch_size", "4"], ["--activation_checkpoint.mode", "full"],
-                     [*BFLOAT16, "--training.global_batch_size", "4"]):
+        self.replayed([*BFLOAT16, "--training.global_batch_size", "4"])
+
+    @thorough
+    def test_other_jobs_are_replayed_too(self):
+        self.replayed([], ["--training.global_batch_size", "4"], ["--activation_checkpoint.mode", "full"])
+
+    def replayed(self, *jobs):
+        for more in jobs:
             with self.subTest(more):
                 [record] = self.assert_in_order("--compile.enable", *more)
                 steps = self.steps_of(record)

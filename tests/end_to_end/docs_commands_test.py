@@ -21,17 +21,19 @@ KINDS = ("model", "optimizer", "loss", "dataset", "tokenizer", "converter", "act
 # regular expressions of commands that a test cannot run, and what they need
 NEEDS = {
     r"\.\.\.|<\w+>|\b(?:FILE|IN OUT)\b": "the reader's own arguments",
-    r"^git clone|^titan download|HF_TOKEN|^tools/setup|pip install": "a network",
+    r"^git clone|^titan download|HF_TOKEN|^tools/setup|^tools/package|pip install": "a network",
     r"^\./run_tests\.sh|^\./run_train\.sh +#|^cmake|^ctest|^ninja": "a build: .ci/run and end_to_end.find_package",
     r"^torchrun|^srun": "a launcher: end_to_end.launch has the variables of each",
     r"--nnodes": "two nodes",
     r"^MLFLOW_TRACKING_URI": "a server: the long check mlflow",
     r"Llama-3|acme/signsgd|signsgd\.plugin": "weights or a plugin of the reader's",
-    r"llama3_8b\.toml|my\.toml|train\.toml": "the reader's configuration, and ranks for it",
+    r"llama3_8b\.toml|my\.toml|train\.toml|\blr\.toml": "the reader's configuration, and ranks for it",
     r"llama\.cpp|serving/": "other programs: referee.gguf",
     r"_memory_viz": "PyTorch's viewer, started in the folder of a snapshot",
     r"outputs/first|step-1000|^titan .*\bruns/": "runs of the reader's",
     r"^titan top": "a run that trains meanwhile: end_to_end.top",
+    r"> ~/\.": "folders of the reader's shell: end_to_end.completion_shells",
+    r"^titan plugin (?:search|install|pack)": "an index of plugins: end_to_end.plugin_index",
     r"prompts\.jsonl|talks\.jsonl|^titan evaluate": "files of the reader's",
 }
 
@@ -95,12 +97,12 @@ class DocsCommandsTest(Case):
                     continue
                 names = {words[i + 1] for i, word in enumerate(words[:-1]) if word == "titan" or (word == "--" and "launch" in words)} or {"train"}
                 known = set().union(*(help_of(name) for name in names if "/" not in name))
-                for flag in re.findall(r"(?<=\s)--[a-z][\w.-]*", " " + own[0]):
+                for flag in re.findall(r"(?<=\s)--[a-z][\w./-]*", " " + own[0]):
                     checked += 1
                     section, _, key = flag[2:].partition(".")
                     if key:
                         # options of plugins: end_to_end.docs looks at their names
-                        good = f"{section}.{key.removeprefix('no_')}" in keys_of_core() or section in KINDS
+                        good = f"{section}.{key.removeprefix('no_')}" in keys_of_core() or section in KINDS or "/" in key
                     else:
                         good = flag in known or flag in ("--version", "--help") or any("/" in name for name in names)
                     if not good:

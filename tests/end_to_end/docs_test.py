@@ -12,7 +12,7 @@ import tomllib
 
 from harness import ROOT, TITAN, Case, main, thorough, titan
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 ANYWHERE = ("train", "--dry-run", "--elsewhere", "--world-size", "64")
 
@@ -89,7 +89,7 @@ class DocsTest(Case):
         for page in PAGES:
             for code in re.findall(r"`([^`\n]+)`", FENCED.sub("", page.read_text())):
                 found = re.fullmatch(r"(?:--)?(([a-z_]+)(?:\.[a-z0-9_]+)+)(?:[ =].*)?", code)
-                if not found or found[1] in files or re.search(r"\.(toml|md|py|json|jsonl|cpp|h|bin|svg)$", found[1]):
+                if not found or found[1] in files or re.search(r"\.(toml|md|py|json|jsonl|cpp|h|bin|svg|yaml|lock|sbatch)$", found[1]):
                     continue
                 key, section = found[1], found[2]
                 if section not in components and not any(one.startswith(section + ".") for one in core):

@@ -23,8 +23,13 @@ class ExpertParallelTest(MixtralCase):
             self.assert_equals_one_rank(ranks, *layout(axes), *(TWO_ROWS if cuts_batch else []), *arguments, same_load=not cuts_batch)
 
     def test_experts_are_dealt_to_ranks(self):
-        for ranks, degree, axes in ((2, 2, {}), (4, 2, {}), (4, 4, {}), (4, 2, {"data_parallel_replicate": 2, "data_parallel_shard": 2}),
-                                    (2, 2, {"context_parallel": 2}), (4, 4, {"context_parallel": 2}), (4, 2, {"pipeline_parallel": 2})):
+        for ranks, degree, axes in ((2, 2, {}), (4, 4, {"context_parallel": 2}), (4, 2, {"pipeline_parallel": 2})):
+            self.assert_equal(ranks, axes | {"expert_parallel": degree})
+
+    @thorough
+    def test_experts_are_dealt_to_ranks_of_more_layouts(self):
+        for ranks, degree, axes in ((4, 2, {}), (4, 4, {}), (4, 2, {"data_parallel_replicate": 2, "data_parallel_shard": 2}),
+                                    (2, 2, {"context_parallel": 2})):
             self.assert_equal(ranks, axes | {"expert_parallel": degree})
 
     @thorough
@@ -37,6 +42,9 @@ class ExpertParallelTest(MixtralCase):
 
     def test_each_expert_is_cut(self):
         self.assert_equal(2, CUT)
+
+    @thorough
+    def test_each_expert_is_cut_under_products(self):
         self.assert_equal(4, CUT)
         self.assert_equal(4, CUT | {"data_parallel_replicate": 2, "data_parallel_shard": 1})
         self.assert_equal(4, DEALT_AND_CUT)
@@ -64,6 +72,7 @@ class ExpertParallelTest(MixtralCase):
             with self.subTest(degree=degree):
                 self.assert_equals_one_rank(4, *SHARD, *degrees(expert_parallel=degree), model=model)
 
+    @thorough
     def test_a_run_goes_on_under_another_layout(self):
         cut = layout(DEALT_AND_CUT) + TWO_ROWS
         self.assert_goes_on((4, cut), ((1, []), (2, layout(DEALT_OVER_TENSOR)), (2, layout({"expert_parallel": 2}))))

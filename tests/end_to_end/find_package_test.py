@@ -4,7 +4,7 @@ import pathlib
 import re
 import subprocess
 
-from harness import HANG, Case, environment, main
+from harness import HANG, ROOT, Case, environment, main
 from installed import CMAKE, PREFIX
 
 PROJECT = """cmake_minimum_required(VERSION 3.25)
@@ -34,7 +34,8 @@ class FindPackageTest(Case):
     def test_the_package_is_found_with_the_torch_it_was_built_with(self):
         code, out, err = self.configure()
         self.assertEqual(code, 0, err)
-        self.assertIn(f"sdk 0.1.0 torch {self.built_with()}", out)
+        version = re.search(r"^project\(Titan VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+        self.assertIn(f"sdk {version} torch {self.built_with()}", out)
         program = pathlib.Path(out.split(" titan ")[1].split()[0])
         self.assertEqual(program.resolve(), (PREFIX / "bin/titan").resolve())
         self.assertTrue(program.is_file())

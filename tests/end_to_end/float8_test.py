@@ -31,6 +31,7 @@ class Float8(harness.Case):
         self.assertEqual(len(losses), STEPS)
         return sum(losses[-10:]) / 10, losses, run
 
+    @harness.thorough
     def test_ends_where_fp32_does(self):
         wide, wide_losses, _ = self.final_loss("wide")
         self.assertLess(wide, wide_losses[0] - 1.2, "nothing was learnt, so nothing is compared")

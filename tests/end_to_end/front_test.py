@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 from harness import HANG, ROOT, TITAN, Case, environment, main, titan
 
@@ -47,6 +48,73 @@ class FrontTest(Case):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("titan-train", run.stderr)
         self.assertIn("it is installed with titan", run.stderr)
+
+    def test_the_version_names_commit_torch_and_sdk(self):
+        version = re.search(r"^project\(Titan VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+        supported = re.findall(r"^([\d.]+) ", (ROOT / "sdk/torch_versions.txt").read_text(), re.M)
+        text = titan("--version").stdout
+        found = re.fullmatch(r"titan (\S+) \(commit ([0-9a-f]{12}|unknown), LibTorch (\S+), sdk ([0-9a-f]{16}), .*\)\n", text)
+        self.assertTrue(found, text)
+        self.assertEqual(found[1], version)
+        self.assertIn(found[3], supported)
+        sys.path.insert(0, str(ROOT / "tools/wheel"))
+        import titan_metadata  # the wheel has the same version
+        self.assertEqual(titan_metadata.dynamic_metadata("version").partition("+")[0], version)
+        self.assertEqual(titan_metadata.dynamic_metadata("dependencies"), [f"torch=={supported[0]}"])
+
+    def made_up_installation(self):
+        """`titan` without a build tree; titan-train prints how it would find its libraries."""
+        prefix = self.folder / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        shutil.copy(TITAN, prefix / "bin/titan")
+        train = prefix / "bin/titan-train"
+        train.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH"\n')
+        train.chmod(0o755)
+        return prefix
+
+    def made_up_torch(self, folder, version):
+        major, minor, patch = version.split(".")
+        header = folder / "torch/include/torch/headeronly/version.h"
+        header.parent.mkdir(parents=True)
+        header.write_text(f"#define TORCH_VERSION_MAJOR {major}\n#define TORCH_VERSION_MINOR {minor}\n#define TORCH_VERSION_PATCH {patch}\n")
+        (folder / "torch/lib").mkdir()
+        (folder / "torch/lib/libtorch_cpu.so").touch()
+        return folder / "torch"
+
+    def run_installed(self, prefix, torch_of_python, **variables):
+        """`titan train` with a python3 that has its torch in the folder `torch_of_python`."""
+        python = self.folder / "path/python3"
+        python.parent.mkdir(exist_ok=True)
+        python.write_text(f'#!/bin/sh\necho "{torch_of_python}"\n')
+        python.chmod(0o755)
+        variables = {"PATH": f"{python.parent}:/usr/bin:/bin", **{name: str(value) for name, value in variables.items()}}
+        return subprocess.run([prefix / "bin/titan", "train"], env=variables, capture_output=True, text=True, timeout=HANG)
+
+    def test_an_installation_finds_libtorch_in_each_place(self):
+        version = re.search(r"LibTorch ([\d.]+)", titan("--version").stdout)[1]
+        prefix = self.made_up_installation()
+        given, python = self.made_up_torch(self.folder / "given", version), self.made_up_torch(self.folder / "python", version)
+        active = self.made_up_torch(self.folder / "venv/lib/python3.11/site-packages", version)
+        venv = self.folder / "venv"
+        for variables, found in (({"TITAN_TORCH_ROOT": given, "VIRTUAL_ENV": venv}, given), ({"VIRTUAL_ENV": venv}, active), ({}, python)):
+            with self.subTest(found=found):
+                run = self.run_installed(prefix, python, LD_LIBRARY_PATH="/before", **variables)
+                self.assertEqual(run.stdout, f"{found}/lib:/before\n", run.stderr)
+        self.made_up_torch(self.folder, version)  # next to the installation, where RUNPATH finds it
+        self.assertEqual(self.run_installed(prefix, python, VIRTUAL_ENV=venv, TITAN_TORCH_ROOT=given).stdout, "\n")
+
+    def test_another_libtorch_is_refused_with_places_and_remedy(self):
+        version = re.search(r"LibTorch ([\d.]+)", titan("--version").stdout)[1]
+        prefix = self.made_up_installation()
+        older = self.made_up_torch(self.folder / "venv/lib/python3.11/site-packages", "2.1.0")
+        for variables in ({"VIRTUAL_ENV": self.folder / "venv"}, {"TITAN_TORCH_ROOT": older}):
+            run = self.run_installed(prefix, "", **variables)
+            self.assertEqual(run.returncode, 2, run.stdout)
+            self.assertEqual(run.stdout, "")
+            for part in (f"built for LibTorch {version}", next(iter(variables)) if "TITAN_TORCH_ROOT" in variables else "active environment",
+                         f"LibTorch 2.1.0 in {older}", f"pip install torch=={version}", "TITAN_TORCH_ROOT"):
+                self.assertIn(part, run.stderr)
+        self.assertIn("python3: no LibTorch", self.run_installed(prefix, "", VIRTUAL_ENV=self.folder / "venv").stderr)
 
     def made_up_tree(self):
         """A build tree with only `titan`, and a cmake in the PATH that records its arguments and builds a program."""

@@ -230,6 +230,7 @@ class LoraConversionTest(LoraCase):
                      "--checkpoint.take_on_trust", "row_order")
         self.assert_same("told", tensors(self.folder / "whole"))
 
+    @thorough
     def test_equals_the_export_of_the_run_on_two_ranks_beside_float8(self):
         source = self.trained("kept", *TP, *FLOAT8, "--checkpoint.interval", STEPS, ranks=2)
         exported = self.trained("exported", *TP, *FLOAT8, *EXPORT, ranks=2)

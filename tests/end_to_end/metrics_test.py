@@ -6,7 +6,7 @@ import json
 import numpy
 
 from checkpoint_case import CheckpointCase, whole_state
-from harness import main, metrics
+from harness import main, metrics, thorough
 
 P = "--parallelism."
 LAYOUTS = {"one": (1, []),
@@ -97,6 +97,7 @@ class MetricsTest(CheckpointCase):
                 for tag in tags:
                     self.assertAlmostEqual(line[tag] / alone[tag], 1, 9, f"{name}: {tag}")
 
+    @thorough
     def test_activations_are_those_of_no_layout(self):
         seen = {}
         for name in LAYOUTS:

@@ -220,6 +220,7 @@ class FaultTest(Ranks):
     def test_a_rank_that_raises_an_error(self):
         self.fail_often("error")
 
+    @thorough
     def test_a_rank_that_hangs(self):
         self.fail_often("hang")
 

@@ -2,7 +2,7 @@
 
 
 from checkpoint_case import SMALL, CheckpointCase, complete_steps, whole_state
-from harness import DEBUG_CONFIG, ROOT, losses, main, metrics, titan
+from harness import DEBUG_CONFIG, ROOT, losses, main, metrics, thorough, titan
 
 HALF = ["--training.mixed_precision_param", "float16"]
 STEPS = 6
@@ -104,9 +104,15 @@ class BFloat16Test(CheckpointCase):
 
 class EarlyStepTest(CheckpointCase):
     def test_updating_inside_backward_changes_no_result(self):
+        self.check((2, []))
+
+    @thorough
+    def test_updating_inside_backward_changes_no_result_of_other_layouts(self):
+        self.check((1, []), (2, ["--parallelism.data_parallel_replicate_degree", "2"]), (2, ["--parallelism.tensor_parallel_degree", "2"]))
+
+    def check(self, *layouts):
         flags = [*PLAIN, "--training.max_norm", "0", "--training.local_batch_size", "1"]
-        for ranks, layout in ((1, []), (2, []), (2, ["--parallelism.data_parallel_replicate_degree", "2"]),
-                              (2, ["--parallelism.tensor_parallel_degree", "2"])):
+        for ranks, layout in layouts:
             found = []
             for early in ([], ["--optimizer.early_step_in_backward"]):
                 out = self.folder / f"{ranks}{len(found)}{'_'.join(layout)}"

@@ -200,6 +200,7 @@ class ProfilingTest(Case):
             highest = max(highest, live)
         return highest
 
+    @thorough
     def test_snapshots_open_in_pytorchs_tools(self):
         run = self.train(*SNAPSHOTS, "--training.steps", "2")
         path, snapshot = self.snapshot()
@@ -230,6 +231,7 @@ class ProfilingTest(Case):
         self.assertAlmostEqual(float(total[-1]), bytes_at_peak / 2**20, delta=0.005)
         return bytes_at_peak
 
+    @thorough
     def test_the_highest_moment_is_what_the_estimate_says(self):
         recipe = [*LARGE, "--training.steps", "2", "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0",
                   "--training.mixed_precision_param", "float32", "--metrics.loggers", "jsonl"]

@@ -51,7 +51,7 @@ def reckoned(events):
             for step in [step for step in kept if step > event["resumed_step"]]:
                 thrown_away += kept.pop(step)
         elif event["event"] == "steps":
-            own = sum(v for k, v in event["seconds"].items() if k not in ("checkpoint", "validation"))
+            own = sum(v for k, v in event["seconds"].items() if k not in ("checkpoint", "validation", "replicas"))
             for step in range(event["from"], event["to"] + 1):
                 kept[step] = own / (event["to"] - event["from"] + 1)
     return sum(kept.values()), thrown_away
@@ -101,6 +101,26 @@ class Report(harness.Case):
         self.assertGreater(lost["hang before error"], 40)
         self.assertEqual([session["outcome"] for session in own["runs"][0]["sessions"]], ["killed", "failed", "finished"])
         self.assertEqual(own["runs"][0]["sessions"][1]["error"], "rank 2 is gone")
+
+    def test_lost_time_and_failures_are_printed_too(self):
+        run = self.restarted()
+        line = {"time": run.history[-1]["time"], "rank": 2, "world_size": 4, "step": 120, "how": "was ended by signal 9 (SIGKILL)",
+                "error": "", "seen": "error: all_gather failed\n  in training step 120", "log": "logs/rank2.log", "response": "restart 1 of 3"}
+        self.write("restarted/launch_failures.jsonl", json.dumps(line) + '\n{"time": 1}\n' + json.dumps({**line, "response": "torn"}))
+        done = titan("report", run.folder, "--output", self.folder / "report.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = Page((self.folder / "report.html").read_text(encoding="utf-8")).data
+        goodput, (failure,) = data["runs"][0]["goodput"], data["runs"][0]["failures"]
+        self.assertEqual((failure["rank"], failure["step"], failure["response"]), (2, 120, "restart 1 of 3"))
+        printed = re.search(r"goodput ([\d.]+) % of .* in 3 sessions\n", done.stdout)
+        self.assertAlmostEqual(float(printed.group(1)), 100 * goodput["productive"] / goodput["total"], places=1)
+        for cause, lost in zip(data["causes"], goodput["lost"]):
+            if lost > goodput["total"] / 1000:
+                self.assertRegex(done.stdout, rf"(?m)^  {cause} .* \({100 * lost / goodput['total']:.1f} %\)$")
+        self.assertRegex(done.stdout, r"(?m)^  1 failure: 1 signal$")
+        self.assertRegex(done.stdout, r"rank 2 of 4, step 120: was ended by signal 9 \(SIGKILL\); another rank: error: all_gather failed; "
+                                      r"restart 1 of 3; log: logs/rank2.log\n")
+        self.assert_holds(done.stderr, "launch_failures.jsonl has 1 malformed line")
 
     def test_thinning_loses_no_extreme(self):
         draw = numpy.random.default_rng(3)

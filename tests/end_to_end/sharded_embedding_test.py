@@ -86,7 +86,7 @@ class ShardedEmbeddingTest(Case):
     def test_a_head_that_is_tied_needs_the_whole_table(self):
         run = train(self.out, 1, "--dry-run", "--world-size", "4", "--model.enable_weight_tying", degree=2)
         self.assertEqual(run.returncode, 2, run.stderr)
-        self.assert_holds(run.stderr, "train.toml:33:12: error: ", f"'{TABLE}' is the head's weight too", NAME)
+        self.assert_holds(run.stderr, "train.toml:35:12: error: ", f"'{TABLE}' is the head's weight too", NAME)
 
     def test_a_degree_that_the_ranks_cannot_have_is_placed(self):
         run = train(self.out, 1, "--dry-run", "--world-size", "4", degree=3)

@@ -7,7 +7,7 @@ import pathlib
 import numpy
 from safetensors.torch import load_file
 
-from harness import ROOT, Case, losses, main, metrics
+from harness import ROOT, Case, losses, main, metrics, thorough
 from installed import PREFIX, assert_resumes_exactly, build_project, titan_installed, train_installed
 
 RECIPE = "experiments/three_moments/train.toml"
@@ -72,6 +72,7 @@ class ThreeMomentsTest(Case):
                 moved += int((after[name] != before[name]).sum())
         self.assertGreater(moved, 10**6)
 
+    @thorough
     def test_layouts_equal_one_rank_and_go_on_from_each_other(self):
         for layout in LAYOUTS:
             self.run_steps(layout, 6, self.folder / layout)

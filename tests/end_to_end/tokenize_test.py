@@ -253,6 +253,7 @@ class TokenizeTest(Case):
         self.assertEqual(pair(self.prefix), pair(self.folder / "whole"))
         self.assertEqual(self.files(), ["corpus.bin", "corpus.idx"])
 
+    @thorough
     def test_sigint_and_sigterm_say_how_to_go_on(self):
         path = self.large(copies=160)  # a fast machine must not finish before the second signal
         self.tokenize(path=path, prefix=self.folder / "whole")

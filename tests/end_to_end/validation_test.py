@@ -15,7 +15,7 @@ import torch
 import transformers
 
 from checkpoint_case import SMALL, CheckpointCase
-from harness import ROOT, losses, main, metrics
+from harness import ROOT, losses, main, metrics, thorough
 
 sys.path.insert(0, str(ROOT / "tests/referee"))
 from megatron_writer import write_megatron
@@ -96,13 +96,18 @@ class LossTest(ValidationCase):
         self.assertAlmostEqual(found["bits_per_byte"], bits, delta=NEAR)
 
     def test_it_does_not_depend_on_the_layout(self):
+        self.check_layouts({"fsdp 2 x tp 2": (4, ROWS // 2, ["--parallelism.tensor_parallel_degree", "2"])})
+
+    @thorough
+    def test_it_does_not_depend_on_the_other_layouts(self):
+        ddp = ["--parallelism.data_parallel_replicate_degree", "2", "--parallelism.data_parallel_shard_degree", "1"]
+        self.check_layouts({"fsdp 2": (2, ROWS // 2, []), "tp 2": (2, ROWS, ["--parallelism.tensor_parallel_degree", "2"]),
+                            "ddp 2": (2, ROWS // 2, ddp), "microbatches": (1, ROWS, ["--validation.dataloader.num_workers", "2"])})
+
+    def check_layouts(self, layouts):
         few = self.held_out(23)
-        layouts = {"one": (1, ROWS, []), "fsdp 2": (2, ROWS // 2, []), "tp 2": (2, ROWS, ["--parallelism.tensor_parallel_degree", "2"]),
-                   "ddp 2": (2, ROWS // 2, ["--parallelism.data_parallel_replicate_degree", "2", "--parallelism.data_parallel_shard_degree", "1"]),
-                   "fsdp 2 x tp 2": (4, ROWS // 2, ["--parallelism.tensor_parallel_degree", "2"]),
-                   "microbatches": (1, ROWS, ["--validation.dataloader.num_workers", "2"])}
         seen = {}
-        for name, (ranks, rows, flags) in layouts.items():
+        for name, (ranks, rows, flags) in {"one": (1, ROWS, []), **layouts}.items():
             self.out = self.folder / name.replace(" ", "_")
             self.run_ranks(ranks, "--training.steps", "4", *VALIDATION, *few, "--validation.local_batch_size", rows, *flags)
             seen[name] = self.validation()

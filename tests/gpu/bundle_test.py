@@ -14,6 +14,7 @@ import unittest
 SOURCE, BUILD = pathlib.Path(os.environ["TITAN_SOURCE_DIR"]), pathlib.Path(os.environ["TITAN_BUILD"])
 sys.path.insert(0, str(SOURCE / "tools"))
 import gpu_bundle  # noqa: E402
+import scrub_paths  # noqa: E402
 
 CACHE = gpu_bundle.cache_of(BUILD)
 TORCH = pathlib.Path(CACHE["TITAN_TORCH_ROOT"])
@@ -23,7 +24,7 @@ class Pieces(unittest.TestCase):
 
     def test_removes_folders_and_keeps_every_length(self):
         content = b"at /src/titan/core/a.cpp:1\0/src/titan/.venv/torch/include/x.h\0/src/titanium/b\0"
-        new, count = gpu_bundle.scrub(content, {pathlib.Path("/src/titan"), pathlib.Path("/src/titan/.venv/torch")})
+        new, count = scrub_paths.scrub(content, {pathlib.Path("/src/titan"), pathlib.Path("/src/titan/.venv/torch")})
         self.assertEqual(count, 2)
         self.assertEqual(len(new), len(content))
         self.assertNotIn(b"/src/titan/", new)

@@ -8,6 +8,7 @@ names the version it was built for. Standard library only; a minute.
 """
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ JOB = ["train", "--job.config_file", "train_configs/debug_model.toml", "--device
 def torch_of(program):
     """The version of LibTorch that a program was built with."""
     text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    return text.split("torch ")[1].split(",")[0]
+    return text.split("LibTorch ")[1].split(",")[0]
 
 
 class Tree:
@@ -50,7 +51,8 @@ class Tree:
 
 
 def train(program, tree, out):
-    done = subprocess.run([program, *JOB, "--job.dump_folder", out], cwd=tree.root, capture_output=True, text=True, check=False)
+    variables = os.environ | {"VIRTUAL_ENV": str(tree.root / ".venv")}  # a copied program looks for LibTorch as an installation does
+    done = subprocess.run([program, *JOB, "--job.dump_folder", out], cwd=tree.root, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         return done.stderr
     lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())

@@ -29,6 +29,7 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2 as proto
 
 SPACE = "\u2581"
+LONG = ["default", "gemma", "words joined", "many unused", "llama 2", "unigram"]  # models that also encode texts of megabytes
 USER_DEFINED = ["<start_of_turn>", "<start", "\n", "\n\n", "\n\n\n", "\t", SPACE * 2, SPACE * 3, SPACE * 8, "né", "日本", "#hash"]
 CONTROLS = ["<|im_start|>", "<2de>", "control"]
 BYTES = dict(normalization_rule_name="identity", remove_extra_whitespaces=False, byte_fallback=True)
@@ -276,8 +277,8 @@ def judge(options):
                 continue
             pieces = [piece.piece for piece in proto.ModelProto.FromString(model).pieces]
             strings = fixed + [text.encode("utf-8") for text in fuzz_strings(rng, options.fuzz, pieces)]
-            strings += [text.encode("utf-8") for text in corpus[number % 3::3]]
-            if name in ("llama 2", "default", "gemma", "words joined", "many unused", "unigram"):
+            strings += [text.encode("utf-8") for text in corpus[number % 3::3 * options.every]]
+            if name in (LONG if options.every == 1 else LONG[-1:]):
                 strings += [text.encode("utf-8") for text in long]
             num_ids = compare(options.probe, name, model, strings, rng)
             total += num_ids
@@ -317,6 +318,7 @@ def main():
     parser.add_argument("--assets", default=str(pathlib.Path(__file__).resolve().parents[1] / "assets"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fuzz", type=int, default=1000, help="random strings per model")
+    parser.add_argument("--every", type=int, default=1, help="use only every Nth text of the corpus, and texts of megabytes for one model")
     parser.add_argument("--only", default="", help="regular expression of the models to judge")
     parser.add_argument("--bench", action="store_true")
     parser.add_argument("--vocab-size", type=int, default=8000, help="of the models of --bench")

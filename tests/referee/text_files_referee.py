@@ -162,10 +162,10 @@ def accepted_text(line):
     return text if isinstance(text, str) else None
 
 
-def check_damaged_lines(probe, folder, rng):
+def check_damaged_lines(probe, folder, rng, num_lines):
     alphabet = b'"\\{}[],: \t0123456789-+.eEutfnal\x80\xbf\xc3\xe0\xed\xf4\xff\x00\x1f'
     lines = []
-    while len(lines) < 20000:
+    while len(lines) < num_lines:
         line = bytearray(random_lines(rng, [random_text(rng)[:60]]).removeprefix(b"\xef\xbb\xbf").strip())
         for _ in range(rng.randrange(3)):
             at = rng.randrange(len(line))
@@ -211,13 +211,14 @@ def main():
     parser.add_argument("--probe", required=True, help="the dataset_probe program")
     parser.add_argument("--plugins", required=True, help="folder of the plugins")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lines", type=int, default=20000, help="of damaged JSON")
     args = parser.parse_args()
     probe, rng = Probe(args.probe, args.plugins), random.Random(args.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         print("files of json, gzip and zstandard read alike:", check_round_trips(probe, folder, rng))
         print("cut files refused:", check_cuts(probe, folder, rng))
-        print("lines judged as by Python's json: %d, %d of them refused" % check_damaged_lines(probe, folder, rng))
+        print("lines judged as by Python's json: %d, %d of them refused" % check_damaged_lines(probe, folder, rng, args.lines))
         print("text files read as by Python: %d; %d refused at the same byte" % check_text_folder(probe, folder, rng))
     print("runs of the probe:", probe.num_runs)
 

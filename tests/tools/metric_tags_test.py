@@ -20,7 +20,7 @@ ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).re
 PAGE = "docs/reference/metrics.md"
 READERS = ("plugins/loggers/console/", "plugins/loggers/tensorboard/", "plugins/loggers/prometheus/", "plugins/loggers/mlflow/",
            "plugins/loggers/wandb/", "plugins/commands/compare/", "plugins/commands/bench/", "plugins/commands/report/",
-           "plugins/commands/top/")
+           "plugins/commands/top/", "plugins/commands/check/")
 PREFIXES = ("loss_metrics", "validation_metrics", "time_metrics", "data_metrics", "comm_metrics", "memory", "experts", "activations",
             "grad_norm", "param_norm", "gradients", "weights")
 TAG = r'[a-z][a-z0-9_/]*(?:\((?:s|%|tps|[KMGT]iB)\))?'

@@ -24,6 +24,9 @@ OTHER_MEANINGS = {
     ("core/data/row_reader.cpp", "tokens"),   # a member of JSON
     ("core/config/schema/job_schema_run.cpp", "profiling"), ("core/config/schema/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and of Titan
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
+    ("core/plugin/compatibility.cpp", "plugin"), ("core/plugin/manifest.cpp", "plugin"),        # the same, and not titan plugin
+    ("core/commands/declarations.cpp", "plugin"),                                               # a member of JSON
+    ("core/plugin/listing.cpp", "plugin"),                                                      # title of a column
 }
 
 

@@ -6,9 +6,11 @@ import collections
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 from xml.sax.saxutils import quoteattr
 
@@ -95,6 +97,13 @@ class Mutations(unittest.TestCase):
     def test_every_text_to_find_stands_once_in_its_file(self):
         run = subprocess.run([sys.executable, SOURCE / "tests/mutations/run.py", "--list"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_every_test_of_ctest_exists_once(self):
+        names = test_slices.tests(BUILD)
+        for mutation in tomllib.loads((SOURCE / "tests/mutations/mutations.toml").read_text())["mutation"]:
+            if "ctest" in mutation:
+                with self.subTest(mutation["name"]):
+                    self.assertEqual(len([name for name in names if re.search(mutation["ctest"], name)]), 1, mutation["ctest"])
 
 
 if __name__ == "__main__":

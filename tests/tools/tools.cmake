@@ -26,6 +26,11 @@ titan_add_tool_test(metric_tags)
 
 titan_add_tool_test(sdk_abi TITAN_CMAKE=${CMAKE_COMMAND})
 
+# sdk/api.txt is the interface of the sdk; a sanitizer exports other symbols
+if(NOT TITAN_SANITIZER)
+  titan_add_tool_test(sdk_api TITAN_LIBRARIES=$<TARGET_FILE_DIR:titan_base>)
+endif()
+
 # the supported versions of LibTorch
 titan_add_tool_test(torch_versions TITAN_CMAKE=${CMAKE_COMMAND})
 

@@ -41,11 +41,11 @@ class Rooms(unittest.TestCase):
         self.assertEqual(self.called("docs/guides/data.md", "README.md"), {"end_to_end.docs.thorough", "end_to_end.docs_commands"})
         self.assertEqual(self.called("plugins/loggers/console/plugin.cpp"), {"end_to_end.terminal.thorough"})
         self.assertIn("end_to_end.checkpoint_kills", self.called("core/checkpoint/writer.cpp"))
-        self.assertNotIn("end_to_end.new_plugin", self.called("core/checkpoint/writer.cpp"))
+        self.assertNotIn("end_to_end.new_plugin.thorough", self.called("core/checkpoint/writer.cpp"))
         self.assertEqual(self.called("core/trainer/x.cpp"), set(THOROUGH))  # no row: core/train is another folder
 
     def test_a_test_that_changed_is_run(self):
-        self.assertEqual(self.called("tests/end_to_end/new_plugin_test.py"), {"end_to_end.new_plugin"})
+        self.assertEqual(self.called("tests/end_to_end/new_plugin_test.py"), {"end_to_end.new_plugin.thorough"})
         self.assertEqual(self.called("tests/end_to_end/train_test.py"), set())
         shared = self.called("tests/end_to_end/harness.py")
         self.assertEqual(shared, {test for test in THOROUGH if test.startswith("end_to_end.")})

@@ -8,6 +8,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <c10/util/accumulate.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +59,12 @@ class CheckpointLayouts : public ::testing::Test {
         .view(cut.shape);
   }
 
-  /// This rank's shard of the state, with the true values or with -1, and one scalar per tensor.
+  static std::vector<int64_t> shape_of_whole_state(const std::string& name) {
+    return name.size() % 2 == 0 ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 3};
+  }
+
+  /// This rank's shard of the state, with the true values or with -1, and one whole state per
+  /// tensor: a number, or a matrix.
   static std::vector<StateTensor> state_of(const Mesh& mesh, bool has_values) {
     std::vector<StateTensor> state;
     for (const LayoutCut& cut : kState) {
@@ -66,17 +72,23 @@ class CheckpointLayouts : public ::testing::Test {
       for (const auto& [dim, axis] : cut.dims)
         if (mesh.group(axis).size() > 1) parameter.shard_over(dim, mesh.group(axis));
       at::Tensor values = titan::testing::slice_of(whole(cut), parameter.slice()).contiguous();
-      // a rank without elements has a wrong scalar, and must not be the rank that writes it
+      // a rank without elements has a wrong whole state, and must not be the rank that writes it
       const bool knows = parameter.slice().num_elements() > 0;
-      at::Tensor number = at::full({1}, knows ? 7.0 + static_cast<double>(cut.name.size()) : -1.0);
+      const std::vector<int64_t> own_shape = shape_of_whole_state(cut.name);
+      at::Tensor number =
+          at::full(own_shape, knows ? 7.0 + static_cast<double>(cut.name.size()) : -1.0);
       if (!has_values) {
         values = at::full_like(values, -1);
-        number = at::full({1}, -1.0);
+        number = at::full(own_shape, -1.0);
       }
       state.push_back(
           {cut.name, cut.shape, parameter.slice(), values, parameter.shardings(), false});
-      state.push_back(
-          {"optim.step." + cut.name, {1}, {{0}, {1}}, number, parameter.shardings(), true});
+      state.push_back({"optim.step." + cut.name,
+                       own_shape,
+                       {std::vector<int64_t>(own_shape.size(), 0), own_shape},
+                       number,
+                       parameter.shardings(),
+                       true});
     }
     return state;
   }
@@ -102,9 +114,10 @@ class CheckpointLayouts : public ::testing::Test {
       const LoadStats stats = load_tensors(index, state, same, mesh.group("world"), c10::kCPU);
       const std::lock_guard lock(mutex);
       for (size_t i = 0; i < state.size(); ++i) {
-        if (state[i].is_scalar) {
-          EXPECT_EQ(state[i].tensor.item<float>(),
-                    7.0f + static_cast<float>(state[i].name.size() - 11));
+        if (state[i].is_whole) {
+          const at::Tensor right =
+              at::full_like(state[i].tensor, 7.0 + static_cast<double>(state[i].name.size() - 11));
+          EXPECT_TRUE(at::equal(state[i].tensor, right)) << state[i].name;
           continue;
         }
         EXPECT_TRUE(at::equal(state[i].tensor, expected[i].tensor))
@@ -126,7 +139,9 @@ class CheckpointLayouts : public ::testing::Test {
 
   static int64_t state_bytes() {
     int64_t bytes = 0;
-    for (const LayoutCut& cut : kState) bytes += static_cast<int64_t>(whole(cut).nbytes()) + 4;
+    for (const LayoutCut& cut : kState)
+      bytes += static_cast<int64_t>(whole(cut).nbytes()) +
+               4 * c10::multiply_integers(shape_of_whole_state(cut.name));
     return bytes;
   }
 
@@ -176,9 +191,10 @@ TEST_F(CheckpointLayouts, FourRanksReadEachByteOfOneRanksCheckpointOnce) {
 
 TEST_F(CheckpointLayouts, TheSameLayoutSendsNothingButReplicas) {
   save(kFsdp4);
-  int64_t replicated = 0;  // held by all four ranks: the replicated tensor and the scalars
+  int64_t replicated = 0;  // held by all four ranks: the replicated tensor and the whole states
   for (const LayoutCut& cut : kState)
-    replicated += 4 + (cut.dims.empty() ? static_cast<int64_t>(whole(cut).nbytes()) : 0);
+    replicated += 4 * c10::multiply_integers(shape_of_whole_state(cut.name)) +
+                  (cut.dims.empty() ? static_cast<int64_t>(whole(cut).nbytes()) : 0);
   EXPECT_EQ(load(kFsdp4).bytes_received, 3 * replicated);
 }
 

@@ -154,7 +154,7 @@ TEST(OptimizerResume, TakesNumbersThatAnotherProgramStoredWithoutAShape) {
     parameter.materialize(c10::kCPU, at::kFloat, 1);
     const auto adamw = shipped("AdamW")({{&parameter}});
     std::vector<StateTensor> states = states_of(*adamw);
-    std::erase_if(states, [](const StateTensor& state) { return !state.is_scalar; });
+    std::erase_if(states, [](const StateTensor& state) { return !state.is_whole; });
     ASSERT_EQ(states.size(), 1u);
     const TensorIndex index = index_files(safetensors_files(folder.path()));
     follow_stored_numbers(states, index);

@@ -82,7 +82,7 @@ TEST(ErrorReport, FeaturesThatAreNotBuilt) {
                        "\"bfloat16\"\n[checkpoint]\nenable = true\n"
                        "[profiling]\nenable_profiling = true\n[model]\nname = \"flux\"\n"
                        "hf_assets_path = \".\"\n",
-                       {"--fault_tolerance.enable"}, 8));
+                       {"--comm.mode=local_tensor"}, 8));
 }
 
 TEST(ErrorReport, OldNames) {

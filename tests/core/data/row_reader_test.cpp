@@ -19,7 +19,7 @@ using titan::testing::ShardedDataset;
 
 constexpr int64_t kVocab = 1 << 20;
 
-std::string error_of(RowReader& reader, int reads) {
+std::string row_error_of(RowReader& reader, int reads) {
   TokenizedDocument document;
   try {
     for (int i = 0; i < reads; ++i) reader.next(document);
@@ -111,7 +111,7 @@ TEST(RowReader, AShuffledEpochReadsEachDocumentOnceAndTheNextInAnotherOrder) {
 TEST(RowReader, AnIdTheModelHasNoRoomForNamesDocumentAndPlace) {
   const NumberedDataset dataset({3, 3, 3});
   Blend blend({{&dataset, 1}}, {}, 20);
-  EXPECT_THAT(error_of(*blend.reader, 3),
+  EXPECT_THAT(row_error_of(*blend.reader, 3),
               ::testing::AllOf(HasSubstr("numbered:2: token 22 at position 2"),
                                HasSubstr("which has 20"), HasSubstr("while reading source 'a'")));
 }
@@ -119,17 +119,17 @@ TEST(RowReader, AnIdTheModelHasNoRoomForNamesDocumentAndPlace) {
 TEST(RowReader, TheFirstIdBehindTheVocabularyIsOneTooMany) {
   const NumberedDataset dataset({1, 1, 1});  // ids 0, 10 and 20
   Blend with_room({{&dataset, 1}}, {}, 21), without({{&dataset, 1}}, {}, 20);
-  EXPECT_EQ(error_of(*with_room.reader, 3), "no error");
-  EXPECT_THAT(error_of(*without.reader, 3), HasSubstr("token 20 at position 0"));
+  EXPECT_EQ(row_error_of(*with_room.reader, 3), "no error");
+  EXPECT_THAT(row_error_of(*without.reader, 3), HasSubstr("token 20 at position 0"));
 }
 
 TEST(RowReader, ASourceWithoutAnyTokenIsAnErrorNotAnEndlessSearch) {
   const NumberedDataset empty_documents({0, 0, 0});
   Blend blend({{&empty_documents, 1}});
-  EXPECT_THAT(error_of(*blend.reader, 1), HasSubstr("hold no token"));
+  EXPECT_THAT(row_error_of(*blend.reader, 1), HasSubstr("hold no token"));
   const ShardedDataset empty_shards({}, {0, 0, 0});
   Blend shards({{&empty_shards, 1}});
-  EXPECT_THAT(error_of(*shards.reader, 1), HasSubstr("holds a document"));
+  EXPECT_THAT(row_error_of(*shards.reader, 1), HasSubstr("holds a document"));
   const NumberedDataset nothing({});
   EXPECT_THROW(Blend({{&nothing, 1}}), Error);
 }

@@ -23,7 +23,7 @@ std::string describe(std::vector<std::string> words) {
   words.insert(words.end(), {"--path", TITAN_PLUGIN_DIR});
   ::testing::internal::CaptureStdout();
   try {
-    run_describe(words);
+    run_describe(words, {});
   } catch (...) {
     ::testing::internal::GetCapturedStdout();
     throw;

@@ -29,17 +29,22 @@ Outcome run(int (*command)(const std::vector<std::string>&), std::vector<std::st
   return outcome;
 }
 
+/// titan describe, without the program's own commands.
+int describe(const std::vector<std::string>& arguments) {
+  return run_describe(arguments, {});
+}
+
 const std::string kSound = plugin_folder("sound").string();
 
 TEST(Describe, ShowsEveryOptionWithDefaultAndLimits) {
-  const Outcome outcome = run(run_describe, {"lr_scheduler", "Ramp", "--path", kSound});
+  const Outcome outcome = run(describe, {"lr_scheduler", "Ramp", "--path", kSound});
   EXPECT_EQ(outcome.code, kExitDone);
   titan::testing::expect_golden_text("describe_ramp.txt",
                                      replaced(outcome.printed, kSound, "<folder>"));
 }
 
 TEST(Describe, ShowsTheFlavorsOfAModelAndWhichAreUnusable) {
-  const Outcome outcome = run(run_describe, {"model", "toy", "--path", kSound});
+  const Outcome outcome = run(describe, {"model", "toy", "--path", kSound});
   EXPECT_EQ(outcome.code, kExitDone);
   EXPECT_NE(outcome.printed.find("abilities HfExchange"), std::string::npos);
   EXPECT_NE(outcome.printed.find("  small  The smallest.\n      dim = 8, layers = 1\n"),
@@ -51,14 +56,14 @@ TEST(Describe, ShowsTheFlavorsOfAModelAndWhichAreUnusable) {
 
 TEST(Describe, ListsTheNamesOfAKindWithTheirHelp) {
   const Outcome outcome =
-      run(run_describe, {"lr_scheduler", "--path", kSound, "--path", plugin_folder("throws_int")});
+      run(describe, {"lr_scheduler", "--path", kSound, "--path", plugin_folder("throws_int")});
   EXPECT_EQ(outcome.code, kExitDone);
   EXPECT_NE(outcome.printed.find("  Grows with the step.\n"), std::string::npos) << outcome.printed;
   EXPECT_NE(outcome.printed.find("an exception of type int"), std::string::npos) << outcome.printed;
 }
 
 TEST(Describe, GivesJsonSchemaOfEveryOptionType) {
-  const Outcome outcome = run(run_describe, {"lr_scheduler", "Ramp", "--json", "--path", kSound});
+  const Outcome outcome = run(describe, {"lr_scheduler", "Ramp", "--json", "--path", kSound});
   EXPECT_EQ(outcome.code, kExitDone);
   const Value schema = parse_json(outcome.printed);
   EXPECT_EQ(schema.at("$schema"), Value("https://json-schema.org/draft/2020-12/schema"));
@@ -85,26 +90,26 @@ TEST(Describe, GivesJsonSchemaOfEveryOptionType) {
 }
 
 TEST(Describe, ASectionOfAJobShowsItsKeys) {
-  const std::string text = run(run_describe, {"validation"}).printed;
+  const std::string text = run(describe, {"validation"}).printed;
   EXPECT_TRUE(text.starts_with("[validation] Validation\n\nkey ")) << text;
   EXPECT_NE(text.find("\ndataloader.num_workers "), std::string::npos) << text;
-  const Value json = parse_json(run(run_describe, {"comm", "--json"}).printed);
+  const Value json = parse_json(run(describe, {"comm", "--json"}).printed);
   EXPECT_EQ(json.at("properties").at("trace_buf_size").at("default"), Value(20000));
-  EXPECT_EQ(run(run_describe, {"comm", "x"}).error, "[comm] is a section, not a kind of plugin");
+  EXPECT_EQ(run(describe, {"comm", "x"}).error, "[comm] is a section, not a kind of plugin");
 }
 
 TEST(Describe, ReportsWrongUse) {
-  EXPECT_EQ(run(run_describe, {}).code, kExitConfigError);
+  EXPECT_EQ(run(describe, {}).code, kExitConfigError);
   EXPECT_EQ(
-      run(run_describe, {"lr_schedular"}).error,
+      run(describe, {"lr_schedular"}).error,
       "there is no plugin kind 'lr_schedular'; did you mean 'lr_scheduler'?\n  kinds: model, "
       "flavor, converter, parallelism, pipeline_schedule, activation_checkpoint, "
       "compile_backend, optimizer, "
       "lr_scheduler, loss, dataset, tokenizer, chat_template, logger, watcher, device, command");
-  EXPECT_EQ(run(run_describe, {"model", "--json"}).code, kExitConfigError);
-  EXPECT_EQ(run(run_describe, {"model", "a", "b"}).code, kExitConfigError);
-  EXPECT_EQ(run(run_describe, {"model", "--jso"}).code, kExitConfigError);
-  EXPECT_EQ(run(run_describe, {"model", "toi", "--path", kSound}).code, kExitPluginError);
+  EXPECT_EQ(run(describe, {"model", "--json"}).code, kExitConfigError);
+  EXPECT_EQ(run(describe, {"model", "a", "b"}).code, kExitConfigError);
+  EXPECT_EQ(run(describe, {"model", "--jso"}).code, kExitConfigError);
+  EXPECT_EQ(run(describe, {"model", "toi", "--path", kSound}).code, kExitPluginError);
 }
 
 TEST(List, ShowsOneKindAndRefusesAnUnknownOne) {
@@ -115,19 +120,6 @@ TEST(List, ShowsOneKindAndRefusesAnUnknownOne) {
       << outcome.printed;
   EXPECT_EQ(run(run_list, {"modle"}).code, kExitConfigError);
   EXPECT_EQ(run(run_list, {"--help"}).code, kExitDone);
-}
-
-TEST(Check, EndsWithTheCodeForPluginsWhenAFileCannotBeUsed) {
-  const Outcome sound = run(run_check, {plugin_file("sound").string()});
-  EXPECT_EQ(sound.code, kExitDone);
-  EXPECT_NE(sound.printed.find("ok    the library was opened\n"), std::string::npos);
-  EXPECT_TRUE(sound.printed.ends_with("the plugin can be used\n"));
-  const Outcome aborts = run(run_check, {plugin_file("aborts").string()});
-  EXPECT_EQ(aborts.code, kExitPluginError);
-  EXPECT_EQ(aborts.printed.find("ok    the library was opened"), std::string::npos);
-  EXPECT_EQ(run(run_check, {"--timeout", "0", plugin_file("sound").string()}).code,
-            kExitConfigError);
-  EXPECT_EQ(run(run_check, {}).code, kExitConfigError);
 }
 
 }  // namespace

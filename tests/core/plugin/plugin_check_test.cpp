@@ -51,7 +51,7 @@ TEST(PluginCheck, ReportsAPluginThatEndsTheProcess) {
 }
 
 TEST(PluginCheck, StopsAPluginThatNeverComesBack) {
-  expect_golden("plugin_hangs", tried("hangs", std::chrono::seconds(3)).problem);
+  expect_golden("plugin_hangs", tried("hangs_on_load", std::chrono::seconds(3)).problem);
 }
 
 TEST(PluginCheck, GivesTheSameTextsAsLoadingHere) {

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 template <class Function>
-std::string error_of(const Function& function) {
+std::string config_error_of(const Function& function) {
   try {
     function();
   } catch (const Error& e) {
@@ -31,7 +31,7 @@ std::vector<std::string> hosts(const std::string& list) {
 }
 
 std::string refused_hosts(const std::string& list) {
-  return error_of([&] { hosts(list); });
+  return config_error_of([&] { hosts(list); });
 }
 
 TEST(HostList, ExpandsRangesAndNumbersInOrder) {
@@ -83,11 +83,11 @@ TEST(TasksPerNode, ExpandsRepetitions) {
 
 TEST(TasksPerNode, NamesVariableAndValueOfWhatItRefuses) {
   for (const char* list : {"x", "4(x", "4(x)", "4(x2", "4(2)", "-1", "4(x2)3"})
-    EXPECT_THAT(error_of([&] { expand_tasks_per_node(list, "TASKS"); }),
+    EXPECT_THAT(config_error_of([&] { expand_tasks_per_node(list, "TASKS"); }),
                 AllOf(HasSubstr("TASKS = '"), HasSubstr("is not of the form 4 or 4(x2)")))
         << list;
-  EXPECT_THAT(error_of([] { expand_tasks_per_node("4,", "TASKS"); }), HasSubstr("empty"));
-  EXPECT_THAT(error_of([] { expand_tasks_per_node("1(x999999999)", "TASKS"); }),
+  EXPECT_THAT(config_error_of([] { expand_tasks_per_node("4,", "TASKS"); }), HasSubstr("empty"));
+  EXPECT_THAT(config_error_of([] { expand_tasks_per_node("1(x999999999)", "TASKS"); }),
               HasSubstr("more than"));
 }
 

@@ -20,7 +20,7 @@ LaunchEnv detect(const Variables& variables, const LaunchFlags& flags = {}) {
   return detect_launch(flags, Environment(variables));
 }
 
-std::string error_of(const Variables& variables, const LaunchFlags& flags = {}) {
+std::string launch_error_of(const Variables& variables, const LaunchFlags& flags = {}) {
   try {
     detect(variables, flags);
   } catch (const Error& e) {
@@ -128,17 +128,19 @@ TEST(LaunchEnv, SaysNoMoreOfTheNodeThanItKnows) {
 }
 
 TEST(LaunchEnv, NamesWhatAPartialSetLacks) {
-  EXPECT_THAT(error_of({{"RANK", "0"}}), HasSubstr("WORLD_SIZE, LOCAL_RANK not set"));
-  EXPECT_THAT(error_of({{"WORLD_SIZE", "2"}}), HasSubstr("RANK, LOCAL_RANK not set"));
-  EXPECT_THAT(error_of({{"LOCAL_RANK", "0"}, {"RANK", ""}}), HasSubstr("RANK, WORLD_SIZE not set"));
-  EXPECT_THAT(error_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}),
+  EXPECT_THAT(launch_error_of({{"RANK", "0"}}), HasSubstr("WORLD_SIZE, LOCAL_RANK not set"));
+  EXPECT_THAT(launch_error_of({{"WORLD_SIZE", "2"}}), HasSubstr("RANK, LOCAL_RANK not set"));
+  EXPECT_THAT(launch_error_of({{"LOCAL_RANK", "0"}, {"RANK", ""}}),
+              HasSubstr("RANK, WORLD_SIZE not set"));
+  EXPECT_THAT(launch_error_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}),
               HasSubstr("MASTER_ADDR, MASTER_PORT not set"));
-  EXPECT_THAT(error_of(without(kTorchrun, "MASTER_PORT")), HasSubstr(": MASTER_PORT not set"));
+  EXPECT_THAT(launch_error_of(without(kTorchrun, "MASTER_PORT")),
+              HasSubstr(": MASTER_PORT not set"));
 }
 
 TEST(LaunchEnv, RefusesWhatIsNoRank) {
   const auto changed = [](const char* name, const char* value) {
-    return error_of(with(kTorchrun, {{name, value}}));
+    return launch_error_of(with(kTorchrun, {{name, value}}));
   };
   EXPECT_THAT(changed("RANK", "one"), HasSubstr("RANK = 'one' is not an integer"));
   EXPECT_THAT(changed("RANK", "-1"), HasSubstr("RANK = '-1'"));
@@ -155,10 +157,10 @@ TEST(LaunchEnv, RefusesWhatIsNoRank) {
 }
 
 TEST(LaunchEnv, SendsAPodOfKubeflowToALauncher) {
-  EXPECT_THAT(error_of({{"RANK", "1"},
-                        {"WORLD_SIZE", "2"},
-                        {"MASTER_ADDR", "job-master-0"},
-                        {"MASTER_PORT", "23456"}}),
+  EXPECT_THAT(launch_error_of({{"RANK", "1"},
+                               {"WORLD_SIZE", "2"},
+                               {"MASTER_ADDR", "job-master-0"},
+                               {"MASTER_PORT", "23456"}}),
               AllOf(HasSubstr("RANK counts pods"), HasSubstr("titan launch --nproc N"),
                     HasSubstr("torchrun")));
 }
@@ -206,7 +208,7 @@ TEST(LaunchEnv, IsOneProcessInABatchScript) {
 
 TEST(LaunchEnv, RefusesWhatSlurmCannotHaveSaid) {
   const auto changed = [](const char* name, const char* value) {
-    return error_of(with(kSlurm, {{name, value}}));
+    return launch_error_of(with(kSlurm, {{name, value}}));
   };
   EXPECT_THAT(changed("SLURM_STEP_NODELIST", "n[09-11"),
               HasSubstr("SLURM_STEP_NODELIST = 'n[09-11': the brackets do not match"));
@@ -215,10 +217,12 @@ TEST(LaunchEnv, RefusesWhatSlurmCannotHaveSaid) {
   EXPECT_THAT(changed("SLURM_JOB_ID", "abc"), HasSubstr("SLURM_JOB_ID = 'abc'"));
   EXPECT_THAT(changed("SLURM_PROCID", "7"),
               HasSubstr("SLURM_PROCID = 7 is not below SLURM_STEP_NUM_TASKS = 7"));
-  EXPECT_THAT(error_of(without(kSlurm, "SLURM_LOCALID")), HasSubstr("SLURM_LOCALID not set"));
-  EXPECT_THAT(error_of(without(kSlurm, "SLURM_JOB_ID")), HasSubstr("SLURM_JOB_ID not set"));
-  EXPECT_THAT(error_of(without(without(kSlurm, "SLURM_STEP_NODELIST"), "SLURM_JOB_NODELIST")),
-              HasSubstr("set MASTER_ADDR"));
+  EXPECT_THAT(launch_error_of(without(kSlurm, "SLURM_LOCALID")),
+              HasSubstr("SLURM_LOCALID not set"));
+  EXPECT_THAT(launch_error_of(without(kSlurm, "SLURM_JOB_ID")), HasSubstr("SLURM_JOB_ID not set"));
+  EXPECT_THAT(
+      launch_error_of(without(without(kSlurm, "SLURM_STEP_NODELIST"), "SLURM_JOB_NODELIST")),
+      HasSubstr("set MASTER_ADDR"));
 }
 
 TEST(LaunchEnv, PrefersTorchrunsVariablesToThoseAround) {
@@ -228,9 +232,9 @@ TEST(LaunchEnv, PrefersTorchrunsVariablesToThoseAround) {
 
 TEST(LaunchEnv, MindsWhatContradictsTheLauncher) {
   EXPECT_EQ(detect(with(kSlurm, {{"WORLD_SIZE", "7"}, {"LOCAL_RANK", "2"}})).launcher, "Slurm");
-  EXPECT_THAT(error_of(with(kSlurm, {{"WORLD_SIZE", "8"}})),
+  EXPECT_THAT(launch_error_of(with(kSlurm, {{"WORLD_SIZE", "8"}})),
               HasSubstr("WORLD_SIZE = 8 but Slurm started 7 ranks"));
-  EXPECT_THAT(error_of(with(kSlurm, {{"LOCAL_RANK", "1"}})),
+  EXPECT_THAT(launch_error_of(with(kSlurm, {{"LOCAL_RANK", "1"}})),
               HasSubstr("LOCAL_RANK = 1 but Slurm says 2"));
 }
 
@@ -249,10 +253,10 @@ TEST(LaunchEnv, ReadsOpenMpiOnOneNode) {
 }
 
 TEST(LaunchEnv, AsksForTheMeetingPlaceUnderMpi) {
-  EXPECT_THAT(error_of(with(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "8"}})),
+  EXPECT_THAT(launch_error_of(with(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "8"}})),
               AllOf(HasSubstr("pass MASTER_ADDR"), HasSubstr("-x MASTER_ADDR")));
   const Variables no_job = without(without(kOpenMpi, "OMPI_MCA_ess_base_jobid"), "PMIX_NAMESPACE");
-  EXPECT_THAT(error_of(no_job), HasSubstr("pass MASTER_ADDR and MASTER_PORT"));
+  EXPECT_THAT(launch_error_of(no_job), HasSubstr("pass MASTER_ADDR and MASTER_PORT"));
   const LaunchEnv launch = detect(with(
       no_job, {{"OMPI_COMM_WORLD_SIZE", "8"}, {"MASTER_ADDR", "n01"}, {"MASTER_PORT", "29501"}}));
   EXPECT_EQ(launch.master_host, "n01");
@@ -267,7 +271,7 @@ TEST(LaunchEnv, ReadsTheOtherLaunchersOfMpi) {
   EXPECT_EQ(pmi.launcher, "PMI");
   EXPECT_EQ(pmi.world_size, 4);
   EXPECT_EQ(pmi.local_world_size, 2);
-  EXPECT_THAT(error_of(with(hydra, place)), HasSubstr("MPI_LOCALRANKID not set"));
+  EXPECT_THAT(launch_error_of(with(hydra, place)), HasSubstr("MPI_LOCALRANKID not set"));
 
   const Variables mvapich = with(hydra, {{"MV2_COMM_WORLD_RANK", "2"},
                                          {"MV2_COMM_WORLD_SIZE", "4"},
@@ -285,7 +289,7 @@ TEST(LaunchEnv, ReadsTheOtherLaunchersOfMpi) {
   EXPECT_EQ(detect(with(without(pals, "PALS_RANKID"), place)).launcher, "PMI");
 
   const Variables pmix = {{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "job@1"}};
-  EXPECT_THAT(error_of(with(pmix, place)), HasSubstr("WORLD_SIZE, LOCAL_RANK not set"));
+  EXPECT_THAT(launch_error_of(with(pmix, place)), HasSubstr("WORLD_SIZE, LOCAL_RANK not set"));
   const LaunchEnv by_pmix =
       detect(with(with(pmix, place), {{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}}));
   EXPECT_EQ(by_pmix.launcher, "PMIx");
@@ -322,15 +326,15 @@ TEST(LaunchEnv, PutsFlagsFirst) {
 }
 
 TEST(LaunchEnv, RefusesFlagsThatDoNotFit) {
-  EXPECT_THAT(error_of({}, {.rank = 0}), HasSubstr("--world-size is missing"));
-  EXPECT_THAT(error_of({}, {.master = "n1:4000"}), HasSubstr("--rank is missing"));
-  EXPECT_THAT(error_of({}, {.rank = 0, .world_size = 2}), HasSubstr("--master host:port"));
-  EXPECT_THAT(error_of({}, {.rank = 2, .world_size = 2}),
+  EXPECT_THAT(launch_error_of({}, {.rank = 0}), HasSubstr("--world-size is missing"));
+  EXPECT_THAT(launch_error_of({}, {.master = "n1:4000"}), HasSubstr("--rank is missing"));
+  EXPECT_THAT(launch_error_of({}, {.rank = 0, .world_size = 2}), HasSubstr("--master host:port"));
+  EXPECT_THAT(launch_error_of({}, {.rank = 2, .world_size = 2}),
               HasSubstr("--rank = 2 is not below --world-size = 2"));
-  EXPECT_THAT(error_of({}, {.rank = -1, .world_size = 2}), HasSubstr("--rank = -1"));
-  EXPECT_THAT(error_of({}, {.rank = 0, .world_size = 0}), HasSubstr("--world-size = 0"));
+  EXPECT_THAT(launch_error_of({}, {.rank = -1, .world_size = 2}), HasSubstr("--rank = -1"));
+  EXPECT_THAT(launch_error_of({}, {.rank = 0, .world_size = 0}), HasSubstr("--world-size = 0"));
   const auto master = [](const char* text) {
-    return error_of({}, {.rank = 0, .world_size = 2, .master = text});
+    return launch_error_of({}, {.rank = 0, .world_size = 2, .master = text});
   };
   EXPECT_THAT(master("n1"), HasSubstr("--master = 'n1' is not of the form host:port"));
   EXPECT_THAT(master("n1:70000"), HasSubstr("the port in --master = '70000'"));

@@ -62,7 +62,11 @@ struct Measured {
     loggers.add("kept", std::make_unique<KeepingLogger>(logged));
   }
   void record(int64_t step, const StepBatches& batches, double loss) {
-    metrics.record({.number = step, .batches = batches, .loss = {loss}, .norm = 1.5}, {}, 1e-3);
+    record({.number = step, .batches = batches, .loss = {loss}, .norm = 1.5});
+  }
+  void record(Step step, const TrainState& state = {}) {
+    metrics.reduced(step);
+    metrics.record(step, state, 1e-3);
     loggers.flush();
   }
 
@@ -207,8 +211,8 @@ TEST(Metrics, RanksOfOneRowOfTokensShareItsThroughput) {
 TEST(Metrics, TokensAreCountedAsReadAndAsLearned) {
   const dist::Mesh mesh;
   Measured run({.log_freq = 1}, mesh);
-  run.metrics.record({.number = 1, .batches = two_microbatches(), .loss = {2}},
-                     {.tokens_seen = 700, .tokens_learned = 300}, 1e-3);
+  run.record({.number = 1, .batches = two_microbatches(), .loss = {2}},
+             {.tokens_seen = 700, .tokens_learned = 300});
   run.loggers.flush();
   EXPECT_EQ(run.logged.at(1).at("n_tokens_seen"), 700);
   EXPECT_EQ(run.logged.at(1).at("n_tokens_learned"), 300);
@@ -222,7 +226,7 @@ TEST(StepTokens, AreThoseOfAllRanksWithoutPadding) {
     batches.microbatches[0].is_padding =
         at::arange(kTokens).expand({kRows, kTokens}).ge(kTokens - rank);
     batches.num_local_valid_tokens = 10 + rank;
-    count_tokens(batches, mesh.group("dp"), c10::kCPU);
+    count_tokens(batches, {&mesh.group("dp")}, c10::kCPU);
     EXPECT_EQ(batches.num_valid_tokens, 4 * 10 + 6);
     EXPECT_EQ(batches.num_tokens, 4 * kTokensPerStep - 6 * kRows);
   });
@@ -256,7 +260,7 @@ TEST(Metrics, AuxiliaryLossesAreSummedOverAllRanks) {
     Measured run({.log_freq = 1}, mesh);
     Step step{.number = 1, .batches = two_microbatches(), .loss = {2}, .norm = 1.5};
     if (mesh.group("pp").rank() == 1) step.loss.auxiliary = 0.25 + mesh.batch_rank();
-    run.metrics.record(step, {}, 1e-3);
+    run.record(step);
     run.loggers.flush();
     EXPECT_DOUBLE_EQ(run.logged.at(1).at("loss_metrics/global_avg_auxiliary_loss"), 1.5);
   });
@@ -269,7 +273,7 @@ TEST(Metrics, AuxiliaryLossesAreShownWhereThereIsOneFromTheFirstStep) {
   EXPECT_EQ(run.logged.at(1).count("loss_metrics/global_avg_auxiliary_loss"), 0u);
   Step late{.number = 2, .batches = two_microbatches(), .loss = {2, 1.0}, .norm = 1.5};
   EXPECT_TRUE(testing::holds(
-      testing::error_of([&] { run.metrics.record(late, {}, 1e-3); }).message(),
+      testing::error_of([&] { run.record(late); }).message(),
       "a layer has an auxiliary loss in step 2, but none had one in the first step"));
 }
 

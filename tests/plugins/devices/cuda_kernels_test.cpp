@@ -68,7 +68,7 @@ TEST_F(CudaKernels, RmsNormIsThatOfTheCpu) {
 // With 600 rows, a block has two. Rows of 2 to 4 accesses per thread stay in registers, or are
 // added up in shared memory; 8200 columns exceed that.
 TEST_F(CudaKernels, RmsNormAddsTheWeightsGradientOverManyRowsAndColumns) {
-  const int64_t shapes[][2] = {{600, 24}, {1100, 40}, {3, 1032}, {4, 1030}, {3, 4100}, {2, 8200}};
+  const int64_t shapes[][2] = {{600, 24}, {1100, 8}, {3, 1032}, {2, 1030}, {2, 4100}, {2, 8200}};
   for (const auto& [rows, dim] : shapes) {
     const Tensor x = random({rows, dim}, at::kFloat), dy = random({rows, dim}, at::kFloat);
     const Tensor weight = random({dim}, at::kFloat);
@@ -85,8 +85,8 @@ TEST_F(CudaKernels, RmsNormAddsTheWeightsGradientOverManyRowsAndColumns) {
 TEST_F(CudaKernels, RmsNormTakesNarrowRowsOfAnyNumberOfAccesses) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf})
     for (const int64_t dim : {2048, 2064, 4104, 8208}) {
-      const Tensor x = random({5, dim}, type), residual = random({5, dim}, type);
-      const Tensor dy = random({5, dim}, type), dsum = random({5, dim}, type);
+      const Tensor x = random({2, dim}, type), residual = random({2, dim}, type);
+      const Tensor dy = random({2, dim}, type), dsum = random({2, dim}, type);
       for (const at::ScalarType weight_type : {type, at::kFloat}) {
         const Tensor weight = random({dim}, weight_type);
         const auto [sum, y, rstd] = fused::add_rms_norm_forward(x, residual, weight, 1e-5);

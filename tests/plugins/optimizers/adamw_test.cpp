@@ -98,9 +98,9 @@ TEST(AdamW, VisitsItsStateInOrderWithTheShapesOfTheShards) {
   adamw->step(1);
   std::vector<std::string> names;
   dynamic_cast<StatefulOptimizer&>(*adamw).visit_state(
-      [&](Parameter& parameter, std::string_view name, const at::Tensor& state) {
-        names.push_back(parameter.name() + "/" + std::string(name));
-        if (name == "step")
+      [&](Parameter& parameter, const OptimizerState& declared, const at::Tensor& state) {
+        names.push_back(parameter.name() + "/" + declared.name());
+        if (declared.name() == "step")
           EXPECT_EQ(state.dim(), 0);
         else
           EXPECT_EQ(state.sizes(), parameter.shard().sizes());

@@ -40,16 +40,16 @@ std::unique_ptr<Optimizer> optimizer(std::string_view name,
 std::map<std::string, at::Tensor> state_of(Optimizer& optimizer) {
   std::map<std::string, at::Tensor> state;
   dynamic_cast<StatefulOptimizer&>(optimizer).visit_state(
-      [&](Parameter& p, std::string_view name, const at::Tensor& tensor) {
-        state[p.name() + "/" + std::string(name)] = tensor.clone();
+      [&](Parameter& p, const OptimizerState& declared, const at::Tensor& tensor) {
+        state[p.name() + "/" + declared.name()] = tensor.clone();
       });
   return state;
 }
 
 void set_state(Optimizer& optimizer, const std::map<std::string, at::Tensor>& state) {
   dynamic_cast<StatefulOptimizer&>(optimizer).visit_state(
-      [&](Parameter& p, std::string_view name, const at::Tensor& tensor) {
-        tensor.copy_(state.at(p.name() + "/" + std::string(name)));
+      [&](Parameter& p, const OptimizerState& declared, const at::Tensor& tensor) {
+        tensor.copy_(state.at(p.name() + "/" + declared.name()));
       });
 }
 

@@ -8,6 +8,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 
+#include "core/checkpoint/state.h"
 #include "core/config/schema/job_config.h"
 #include "core/train/optimizer/early_optimizer.h"
 #include "core/train/optimizer/optimizer_set.h"
@@ -21,8 +22,8 @@ using namespace titan::testing;
 
 std::vector<std::string> visited(StatefulOptimizer& optimizer) {
   std::vector<std::string> names;
-  optimizer.visit_state([&](Parameter& p, std::string_view name, const at::Tensor&) {
-    names.push_back(p.name() + "/" + std::string(name));
+  optimizer.visit_state([&](Parameter& p, const OptimizerState& state, const at::Tensor&) {
+    names.push_back(p.name() + "/" + state.name());
   });
   return names;
 }
@@ -45,6 +46,34 @@ TEST(OptimizerState, BeginsAsItWasDeclared) {
   EXPECT_EQ(count[0].item<float>(), 2.5f);
   wide[0].add_(1);
   EXPECT_EQ(wide[0].min().item<float>(), 1) << "the same tensor every time";
+}
+
+TEST(OptimizerState, OfItsOwnShapeIsSavedWhole) {
+  Parameter p({4, 3}, nn::Init::constant(0));
+  p.set_name("p");
+  p.materialize(c10::kCPU, at::kFloat, 1);
+  struct Whole final : Optimizer, StatefulOptimizer {
+    void step(double) override {}
+    double lr() const override { return 1; }
+  } optimizer;
+  OptimizerState& left = optimizer.add_state("left", {&p}, {.whole_shape = [](const Parameter& of) {
+                                               return std::vector<int64_t>(2, of.global_shape()[0]);
+                                             }});
+  OptimizerState& like = optimizer.add_state("like", {&p});
+  EXPECT_TRUE(left.is_whole());
+  EXPECT_FALSE(like.is_whole());
+  const std::vector<core::StateTensor> states = core::states_of(optimizer);
+  ASSERT_EQ(states.size(), 2u);
+  EXPECT_EQ(states[0].name, "optim.left.p");
+  EXPECT_EQ(states[0].shape, (std::vector<int64_t>{4, 4}));
+  EXPECT_EQ(states[0].slice.sizes, states[0].shape);
+  EXPECT_TRUE(states[0].is_whole);
+  EXPECT_EQ(states[0].tensor.data_ptr(), left[0].data_ptr());
+  EXPECT_FALSE(states[1].is_whole);
+  left[0].resize_({3, 3});
+  EXPECT_TRUE(holds(error_of([&] { visited(optimizer); }).what(),
+                    "state 'left' of 'p' was declared with shape [4, 4] and type Float, but has "
+                    "[3, 3] and Float now"));
 }
 
 TEST(OptimizerState, IsVisitedParameterAfterParameterInOrderOfDeclaration) {

@@ -1,5 +1,7 @@
 // The context plugin's attention against attention of whole sequences on one rank: outputs,
 // gradients, documents, numbers of heads, dtypes.
+#include <array>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
@@ -49,7 +51,7 @@ std::vector<int64_t> random_starts(int64_t count, int64_t seq_len, int64_t seed)
 TEST(ContextAttention, EqualsOneRankForAnyShapeAndDegree) {
   int64_t seed = 1;
   for (const int64_t cp : {1, 2, 3, 4, 5, 6, 7, 8})
-    for (const int64_t share : {1, 2, 4, 8}) {  // query heads per key head
+    for (const int64_t share : cp % 2 == 0 ? std::array{1, 4} : std::array{2, 8}) {  // query heads per key head
       at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(++seed));
       const auto draw = [&](int64_t first, int64_t last) {
         return at::randint(first, last + 1, {1}, generator, at::TensorOptions().dtype(at::kLong))

@@ -161,7 +161,7 @@ TEST_F(FsdpSchedule, HoldsItsShareOfMemory) {
         }
       }
       dynamic_cast<StatefulOptimizer&>(*adamw).visit_state(
-          [&](nn::Parameter&, std::string_view, const at::Tensor& state) {
+          [&](nn::Parameter&, const OptimizerState&, const at::Tensor& state) {
             total += state.nbytes();
           });
     });

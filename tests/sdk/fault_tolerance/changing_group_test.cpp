@@ -144,6 +144,20 @@ TEST_F(ChangingGroupTest, ThrowsWhereFailuresAreNotRecorded) {
   });
 }
 
+TEST_F(ChangingGroupTest, ThrowsOnRequestAlthoughItRecords) {
+  run(2, [&](int replica) {
+    const auto group = make(OnFailure::records);
+    group->change({"a", replica, 2});
+    EXPECT_EQ(group->strict().size(), 2);
+    EXPECT_EQ(group->strict().all_reduce(int64_t{1} << replica, Reduce::sum), 3);
+    group->strict().abort("the test ends it");
+    EXPECT_THROW(group->strict().all_reduce(int64_t{1}, Reduce::sum), Error);
+    EXPECT_FALSE(group->failure().has_value());
+    group->group().barrier();
+    EXPECT_TRUE(group->failure().has_value());
+  });
+}
+
 TEST_F(ChangingGroupTest, IsAloneWhenTheNewMembersDoNotCome) {
   int num_calls = 0;
   ChangingGroup group("replicas", [&](const Membership&) -> std::shared_ptr<Backend> {

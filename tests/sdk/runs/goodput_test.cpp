@@ -25,12 +25,13 @@ class MadeUpHistory {
   }
   void first_step(int64_t step) { line("first_step", R"("step":)" + std::to_string(step)); }
   void steps(int64_t from, int64_t to, double forward, double checkpoint = 0,
-             double validation = 0) {
-    now += forward + checkpoint + validation;
+             double validation = 0, double replicas = 0) {
+    now += forward + checkpoint + validation + replicas;
     line("steps", R"("from":)" + std::to_string(from) + R"(,"to":)" + std::to_string(to) +
                       R"(,"seconds":{"forward":)" + std::to_string(forward) + R"(,"checkpoint":)" +
                       std::to_string(checkpoint) + R"(,"validation":)" +
-                      std::to_string(validation) + "}");
+                      std::to_string(validation) + R"(,"replicas":)" + std::to_string(replicas) +
+                      "}");
   }
   void checkpoint(int64_t step, double held) {
     line("checkpoint", R"("step":)" + std::to_string(step) + R"(,"held":)" + std::to_string(held));
@@ -71,6 +72,21 @@ TEST(Goodput, OfARunWithoutLossIsItsStepsBesideStartUp) {
   EXPECT_DOUBLE_EQ(lost(meter, LostTime::other), 1);
   EXPECT_DOUBLE_EQ(meter.seconds().total(), 17);
   EXPECT_DOUBLE_EQ(meter.seconds().share(), 11. / 17);
+}
+
+TEST(Goodput, WaitingForReplicaGroupsIsACauseOfItsOwn) {
+  MadeUpHistory run;
+  run.start(0);
+  run.now += 5;
+  run.steps(1, 10, 10, 2, 0, 40);  // of which 40 s before the first step, for a second group
+  run.steps(11, 20, 10, 0, 0, 3);
+  run.end(20, "finished");
+  const GoodputMeter meter = run.measured();
+  EXPECT_DOUBLE_EQ(meter.seconds().productive, 20);
+  EXPECT_DOUBLE_EQ(lost(meter, LostTime::replicas), 43);
+  EXPECT_DOUBLE_EQ(lost(meter, LostTime::checkpoint), 2);
+  EXPECT_DOUBLE_EQ(lost(meter, LostTime::startup), 5);
+  EXPECT_DOUBLE_EQ(meter.seconds().total(), 70);
 }
 
 TEST(Goodput, CountsCheckpointsAndValidationOnceInsideAndBehindStepsEvents) {

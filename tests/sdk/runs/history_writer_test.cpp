@@ -7,6 +7,7 @@
 
 #include <titan/program/clock.h>
 #include <titan/runs/event.h>
+#include <titan/runs/goodput.h>
 #include <titan/runs/history_writer.h>
 
 #include "tests/plugins/test_folder.h"
@@ -42,6 +43,26 @@ TEST(HistoryWriter, WritesWhatReadersFind) {
   EXPECT_EQ(found.events[4].seconds, 0.125);
   EXPECT_EQ(found.events[5].error, "no \"reason\"\n");
   EXPECT_GT(writer.goodput(), 0);
+}
+
+TEST(HistoryWriter, AnUndoneStepIsNotDone) {
+  const testing::TestFolder folder;
+  HistoryWriter writer(folder.path(), start_at(0), wall_seconds() - 1);
+  writer.first_step(1);
+  writer.undone(2, 1, "repeat", "");
+  writer.undone(2, 2, "skip", "a \"reason\"\n");
+
+  const RunHistory found = read_history(folder.path());
+  EXPECT_EQ(found.num_unreadable, 0);
+  ASSERT_EQ(found.events.size(), 4u);
+  for (size_t i = 2; i < 4; ++i) {
+    EXPECT_EQ(found.events[i].kind, RunEvent::Kind::undone);
+    EXPECT_EQ(found.events[i].step, 2);
+    EXPECT_EQ(found.events[i].attempt, static_cast<int64_t>(i) - 1);
+    EXPECT_EQ(found.events[i].is_skipped, i == 3);
+  }
+  EXPECT_EQ(found.events[3].reason, "a \"reason\"\n");
+  EXPECT_EQ(measure_goodput(found.events).sessions().back().last_step, 1);
 }
 
 TEST(HistoryWriter, GoesOnWhereTheSameRunIsStartedAgain) {

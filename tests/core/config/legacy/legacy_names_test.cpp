@@ -302,5 +302,11 @@ TEST(OldNames, UnknownKeyOfAnOldSectionIsAnError) {
             std::string::npos);
 }
 
+TEST(OldNames, TorchtitansFaultTolerantLlamaIsLlama) {
+  const JobConfig config = resolve_arguments({"--model.name=llama3_ft"}).config;
+  EXPECT_EQ(config.model.name, "llama3");
+  EXPECT_EQ(config.model_plugin.name, "llama3");
+}
+
 }  // namespace
 }  // namespace titan::core

@@ -260,8 +260,8 @@ TEST_P(NotBuilt, IsAnErrorOfItsOwnKind) {
   EXPECT_NE(found.report().find("not built yet; nothing was started"), std::string::npos);
 }
 INSTANTIATE_TEST_SUITE_P(Keys, NotBuilt,
-                         ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable",
-                                           "debug.moe_force_load_balance", "model.name=flux"));
+                         ::testing::Values("comm.mode=local_tensor", "debug.moe_force_load_balance",
+                                           "model.name=flux"));
 
 TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {
   EXPECT_EQ(errors_of(kBase, {"--checkpoint.interval=5", "--checkpoint.load_only",

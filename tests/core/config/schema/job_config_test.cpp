@@ -16,7 +16,12 @@ namespace titan::core {
 namespace {
 
 const std::set<std::string> kOwn = {"job.watchers",
+                                    "checkpoint.local_copies",
+                                    "checkpoint.local_folder",
+                                    "checkpoint.local_interval",
                                     "plugins.paths",
+                                    "plugins.lock",
+                                    "plugins.allow_unsigned",
                                     "metrics.loggers",
                                     "compile.graphs",
                                     "profiling.compress_traces",

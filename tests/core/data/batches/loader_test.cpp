@@ -151,5 +151,59 @@ TEST(Loader, WhatIsNotLearnedOfAConversationHasNoLabel) {
   EXPECT_EQ(step.num_local_text_bytes, 3);
 }
 
+/// Tokens of one step, a list per row.
+std::vector<std::vector<int64_t>> tokens_of(Loader& loader) {
+  std::vector<std::vector<int64_t>> rows;
+  for (const Batch& batch : loader.next_step().microbatches)
+    for (int64_t i = 0; i < batch.tokens.size(0); ++i)
+      rows.push_back(to_vector<int64_t>(batch.tokens[i]));
+  return rows;
+}
+
+// Replica groups: one leaves after step 3, another takes its rows over and gives them back.
+TEST(Loader, TakesRowsOverFromAnOlderPosition) {
+  std::vector<int64_t> lengths;
+  for (int64_t d = 0; d < 40; ++d) lengths.push_back(3 + d * 7 % 11);
+  const NumberedDataset dataset(lengths);
+  const ByteTokenizer tokenizer;
+  LoaderOptions whole = options(4, 8);
+  whole.rows_per_microbatch = 1;
+  Loader reference({{"a", 1, &dataset}}, tokenizer, whole);
+  std::vector<std::vector<std::vector<int64_t>>> expected;
+  for (int step = 0; step < 8; ++step) expected.push_back(tokens_of(reference));
+  const auto expect_rows = [&](Loader& loader, size_t step, size_t first, size_t count) {
+    const auto rows = tokens_of(loader);
+    ASSERT_EQ(rows.size(), count);
+    for (size_t row = 0; row < count; ++row)
+      EXPECT_EQ(rows[row], expected[step][first + row]) << step << " " << row;
+  };
+
+  LoaderOptions first_half = whole, second_half = whole;
+  first_half.feed.num_own_rows = second_half.feed.num_own_rows = 2;
+  second_half.feed.first_row = 2;
+  Loader a({{"a", 1, &dataset}}, tokenizer, first_half);
+  Loader b({{"a", 1, &dataset}}, tokenizer, second_half);
+  expect_rows(a, 0, 0, 2);
+  expect_rows(b, 0, 2, 2);
+  FeedState known = a.state();
+  for (auto& position : b.state().streams) known.streams.push_back(position);
+  const FeedState after_one = known;
+  a.read_rows(0, 2, known);
+  expect_rows(a, 1, 0, 2);
+  expect_rows(a, 2, 0, 2);
+  EXPECT_EQ(a.state().streams.size(), 4u);  // also those of b, as of step 1
+
+  const FeedState after_three = a.state();
+  expect_rows(a, 3, 0, 2);  // a step that is begun anew
+  a.read_rows(0, 4, after_three);
+  expect_rows(a, 3, 0, 4);
+  expect_rows(a, 4, 0, 4);
+  const FeedState after_five = a.state();
+  b.read_rows(1, 1, after_five);
+  expect_rows(b, 5, 1, 1);
+  a.read_rows(2, 2, after_five);
+  expect_rows(a, 5, 2, 2);
+}
+
 }  // namespace
 }  // namespace titan::core

@@ -104,6 +104,29 @@ class Remembering final : public FailurePolicy {
   std::promise<std::string>& overdue_;
 };
 
+TEST(FailureWatch, AnotherThreadCanEndTheRunOnceAndNoRankThatHasLearnedOfIt) {
+  std::promise<std::string> none, ended, learned, overdue;
+  std::latch is_over(2);
+  run_two([&](int rank, Rendezvous& rendezvous) {
+    if (rank == 1) {
+      FailureWatch watch(rendezvous, std::make_unique<Remembering>(none, ended));
+      watch.set_step(7);
+      std::async(std::launch::async, [&] { watch.end_run("it hangs\n  raise the limit"); }).get();
+      const std::string error = ended.get_future().get();
+      EXPECT_EQ(error.find("it hangs\n  raise the limit\n  this rank was in step 7\n  rank 0 is "),
+                0u)
+          << error;
+    } else {
+      FailureWatch watch(rendezvous, std::make_unique<Remembering>(learned, overdue));
+      EXPECT_EQ(learned.get_future().get(), "rank 1 failed: it hangs");
+      watch.end_run("it waits");  // would set the promise twice, which throws
+      EXPECT_EQ(overdue.get_future().get().find("rank 1 failed: it hangs"), 0u);
+    }
+    is_over.arrive_and_wait();
+    rendezvous.abandon();
+  });
+}
+
 TEST(FailureWatch, ARankThatStaysBusyIsOverdueAfterTheTimeOfPatience) {
   std::promise<std::string> learned, overdue, none, none_either;
   std::latch is_over(2);

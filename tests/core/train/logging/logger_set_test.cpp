@@ -2,6 +2,7 @@
 // logger does not delay the run. Hanging loggers wait at gates that the tests open.
 #include "core/train/logging/logger_set.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -244,6 +245,29 @@ TEST(LoggerSet, ALoggerThatHangsHoldsNobody) {
             said.npos)
       << said;
   gate->open();  // the logger returns after the run has ended, and gets no more calls
+}
+
+TEST(LoggerSet, ASaveWaitsOnceForALoggerThatIsLate) {
+  using namespace std::chrono_literals;
+  auto gate = std::make_shared<Gate>();
+  Loggers loggers;
+  const auto stuck = loggers.add("stuck", [gate](const std::string& call) {
+    if (call == "log 1") gate->pass();
+  });
+  const auto good = loggers.add("good");
+  loggers.set.start({});
+  loggers.log(1);
+  loggers.set.flush_within(20ms);
+  EXPECT_EQ(good->count("log 1"), 1u);
+  loggers.log(2);
+  loggers.set.flush_within(24h);  // would hold the test for ever
+  EXPECT_EQ(good->count("log 2"), 1u);
+  EXPECT_EQ(stuck->count("log 2"), 0u);
+  gate->open();
+  loggers.set.flush();
+  loggers.log(3);
+  loggers.set.flush_within(24h);  // it has caught up
+  EXPECT_EQ(stuck->count("log 3"), 1u);
 }
 
 TEST(LoggerSet, WhoCatchesUpMissesOnlyWhatWasDropped) {

@@ -1,6 +1,7 @@
 // The stages of one step: their order, and which members are called when it is not committed.
 #include "core/train/step/step_runner.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -86,6 +87,58 @@ TEST_F(StepRunnerTest, RunsARepeatedStepAgainOnTheSameBatches) {
   EXPECT_EQ(told_, again + again + attempt + "z.judge p.commit z.commit ");
   EXPECT_EQ(step_.attempt, 3);
   EXPECT_EQ(executor_.seen, &step_.batches.microbatches);
+}
+
+/// Gives `verdict` on behalf of other replica groups.
+class OtherGroups final : public ReplicaMember {
+ public:
+  explicit OtherGroups(Verdict verdict) : verdict_(verdict) {}
+  void join(ReplicaRun&, dist::Mesh&) override {}
+  bool between_steps() override { return true; }
+  void failed() noexcept override {}
+  Judgement agree(const Step&, Judgement judgement) override {
+    asked.push_back(judgement.verdict);
+    return {.verdict = std::max(verdict_, judgement.verdict)};
+  }
+  std::vector<Verdict> asked;
+
+ private:
+  Verdict verdict_;
+};
+
+TEST_F(StepRunnerTest, UndoesAStepThatOtherGroupsDoNotFinish) {
+  WritingMember first("a", told_), plugin("p", told_, {Verdict::skip}), last("z", told_);
+  OtherGroups others(Verdict::restart);
+  EXPECT_EQ(run({{&first}, {&plugin}, {&last}, &others}), Verdict::restart);
+  EXPECT_EQ(others.asked, std::vector{Verdict::skip});
+  EXPECT_TRUE(told_.ends_with("p.judge a.abort p.abort z.abort ")) << told_;
+  EXPECT_FALSE(part_.parameters().front()->grad().defined());
+
+  told_.clear();
+  OtherGroups fine(Verdict::commit);
+  WritingMember willing("p", told_);
+  EXPECT_EQ(run({{}, {&willing}, {}, &fine}), Verdict::commit);
+  EXPECT_TRUE(told_.ends_with("p.judge p.commit ")) << told_;
+}
+
+TEST_F(StepRunnerTest, ReportsEachAttemptThatDoesNotChangeTheWeights) {
+  WritingMember plugin("p", told_, {Verdict::repeat, Verdict::skip});
+  const StepOrder order{{}, {&plugin}, {}};
+  StepRunner runner(part_, executor_, order, mesh_.group("world"), c10::kCPU);
+  std::string undone;
+  runner.on_undone([&](const Step& step, const Judgement& judgement) {
+    undone += std::to_string(step.number) + "." + std::to_string(step.attempt) +
+              (judgement.verdict == Verdict::skip ? " skip " : " repeat ") + judgement.reason +
+              ", ";
+  });
+  for (const int64_t number : {5, 6}) {
+    step_ = {.number = number};
+    runner.run(step_);
+    EXPECT_EQ(undone, "5.1 repeat the test's own, 5.2 skip the test's own, " +
+                          std::string(number == 5 ? ""
+                                                  : "6.1 repeat the test's own, "
+                                                    "6.2 skip the test's own, "));
+  }
 }
 
 TEST_F(StepRunnerTest, TakesTheGreatestVerdictAndAsksItsOwnOnlyUntilOneDoesNotCommit) {

@@ -4,6 +4,8 @@
 
 #include <titan/error.h>
 
+#include "plugins/commands/common/transfer/url.h"
+
 namespace titan::download {
 namespace {
 

@@ -118,6 +118,36 @@ TEST(LaunchPlan, CountsDevicesWhenAskedTo) {
               HasSubstr("no GPU is visible"));
 }
 
+TEST(LaunchPlan, TakesARangeOfRanksForATraining) {
+  LaunchRequest asked = request();
+  asked.nproc.reset(), asked.ranks = "2:4", asked.is_training = true;
+  const LaunchPlan plan = plan_of(asked);
+  EXPECT_EQ(plan.least_ranks, 2);
+  EXPECT_EQ(plan.most_ranks, 4);
+  EXPECT_EQ(plan.world_size(), 4);
+  for (const char* range : {"3", "0:2", "4:3", "a:b", "1:", ":2"}) {
+    asked.ranks = range;
+    EXPECT_THAT(request_error(asked), HasSubstr("--ranks")) << range;
+  }
+  asked.ranks = "1:2", asked.nnodes = "2", asked.node_rank = "0", asked.master = "n0:4000";
+  EXPECT_THAT(request_error(asked), HasSubstr("use torchrun --nnodes MIN:MAX"));
+  asked.nnodes = "1", asked.nproc = "2";
+  EXPECT_THAT(request_error(asked), HasSubstr("exclude each other"));
+  asked.nproc.reset(), asked.is_training = false;
+  EXPECT_THAT(request_error(asked), HasSubstr("--ranks needs titan train"));
+}
+
+TEST(LaunchPlan, BoundsTheRestartsOfATraining) {
+  LaunchRequest asked = request();
+  EXPECT_EQ(plan_of(asked).same_failures, 0) << "the progress of another program is not visible";
+  asked.is_training = true;
+  EXPECT_EQ(plan_of(asked).same_failures, 3);
+  asked.same_failures = "0";
+  EXPECT_EQ(plan_of(asked).same_failures, 0);
+  asked.same_failures = "-1";
+  EXPECT_THAT(request_error(asked), HasSubstr("--same-failures = '-1'"));
+}
+
 TEST(LaunchPlan, RefusesWhatCannotBeStarted) {
   const auto with = [](auto member, const char* value) {
     LaunchRequest asked = request();

@@ -34,7 +34,8 @@ class FingerprintsTest : public ::testing::Test {
       StepBatches step;
       const auto first = rows.begin() + mesh.rank() * each;
       step.microbatches = {batch_of({first, first + each})};
-      fingerprints.record_tokens(1, step, mesh.rank() * each);
+      step.microbatches[0].places.first_row = mesh.rank() * each;
+      fingerprints.record_tokens(1, fingerprints.hash_of_tokens(step));
     });
     std::ifstream in(folder_ / "fingerprints.jsonl");
     return {std::istreambuf_iterator<char>(in), {}};
