@@ -26,13 +26,15 @@ import subprocess
 import sys
 import tempfile
 
+from scrub_paths import scrub_files
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TORCH_VERSIONS = [line.split()[0] for line in (ROOT / "sdk/torch_versions.txt").read_text().splitlines() if line[:1].isdigit()]
 LIMIT = 45 << 20  # maximum size of a bundle in bytes
 PROGRAMS = ("titan", "titan-train", "titan_gpu_tests", "device_probe")
 TARGETS = ("titan", "titan_train", "titan_gpu_tests", "device_probe", "plugins")
 # Plugins that need libcurl or Arrow; the tests and benchmarks for GPUs do not use them.
-LEFT_OUT = ("download.plugin.so", "mlflow.plugin.so", "parquet_dataset.plugin.so")
+LEFT_OUT = ("download.plugin.so", "mlflow.plugin.so", "parquet_dataset.plugin.so", "plugin_index.plugin.so")
 SCRIPTS = ("tests/gpu", "tests/parity/ladder.py")  # the modules of the tree that they import are added
 MODULE_FOLDERS = ("tests/gpu", "tests/benchmarks", "tests/parity", "tests/end_to_end", "tests/referee", "tools")
 DATA = ("train_configs", "tests/assets")
@@ -113,17 +115,6 @@ def too_new(versions):
         if name in NEWEST and tuple(map(int, number.split("."))) > NEWEST[name]:
             found.append(version)
     return sorted(found)
-
-
-def scrub(content, folders):
-    """Replaces the paths of the build's folders by other characters of the same length; (new content, number of places). Only
-    assertions contain such paths, as names of source files that nothing opens."""
-    count = 0
-    for folder in sorted(map(str, folders), key=len, reverse=True):
-        name = folder.encode() + b"/"
-        count += content.count(name)
-        content = content.replace(name, b"." + b"/" * (len(name) - 1))
-    return content, count
 
 
 def torch_libraries(torch):
@@ -249,13 +240,7 @@ def make_relocatable(out, folders):
             script.write(f'file(RPATH_REMOVE FILE "{path}")\n')
         script.flush()
         run("cmake", "-P", script.name)
-    places = 0
-    for path in files_of(out / "bin") + libraries:
-        content, count = scrub(path.read_bytes(), folders)
-        places += count
-        if count:
-            path.write_bytes(content)
-    return places
+    return scrub_files(files_of(out / "bin") + libraries, folders)
 
 
 def copy_data(out, wheels):

@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly state=build/long_checks page=docs/results/long_checks.md python=.venv/bin/python
 readonly titan_env=(env "TITAN_SOURCE_DIR=$PWD" "TITAN_PROGRAM=$PWD/build/release/bin/titan" "TITAN_PREFIX=$PWD/build/release/tests/prefix"
-  "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= "PYTHONPYCACHEPREFIX=$PWD/build/release/pycache")
+  "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake "VIRTUAL_ENV=$PWD/.venv" OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= "PYTHONPYCACHEPREFIX=$PWD/build/release/pycache")
 
 # name | approximate time on two cores | description
 checks='combinations|30 min|200 random combinations of layouts, converters, optimizers, dtypes and recomputation
@@ -26,9 +26,11 @@ presets|1 min|docs/results/presets.md equals the output of titan estimate
 experts|20 min|300 steps of a mixture of experts, compared with a dense model of as many active parameters
 large_folder|7 min|DeepSeek-V3 671B in its true shapes: conversion planned and run in part, with its peak memory
 drills|15 min|ranks that fail, die or hang, 30 of each kind
+replicas|20 min|200 kills, 50 stops and 20 cuts of the network over three replica groups, compared with one undisturbed group
 checkpoint_layouts|5 min|checkpoints through every ordered pair of layouts, with experts too
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
 drawn_mistakes|5 min|400 random wrong configurations: every mistake is reported with its line
+conformance|90 min|titan check --conformance over every plugin of the tree, and every test over plugins with deliberate defects
 wandb|5 min|runs read and uploaded by wandb itself, to a stand-in server
 mlflow|10 min|runs on an MLflow server, read back by its client
 fuzz|60 min|every fuzz target for five minutes with a new seed
@@ -100,9 +102,17 @@ run_check() {
       "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/failing_rank_test.py &&
         "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/pipeline_test.py
       ;;
+    replicas)
+      "$python" -m pip install --quiet --no-deps --requirement requirements-torchft.txt &&
+        "${titan_env[@]}" "$python" tests/end_to_end/replicas_drill.py --complete --write docs/results/fault_tolerance.md
+      ;;
     checkpoint_layouts) "${titan_env[@]}" TITAN_EVERY_PAIR=1 "$python" tests/end_to_end/layouts_checkpoint_test.py TourTest ;;
     checkpoint_kills) "${titan_env[@]}" "$python" tests/end_to_end/checkpoint_kills_test.py --kills 100 ;;
     drawn_mistakes) "${titan_env[@]}" "$python" tests/end_to_end/drawn_mistakes.py --draws 400 --strict-time ;;
+    conformance)
+      "${titan_env[@]}" "$python" tools/conformance.py --jobs 2 && ninja -C build/release wrong_plugins &&
+        "${titan_env[@]}" TITAN_EVERY_TEST=1 "$python" tests/conformance/wrong_test.py
+      ;;
     wandb) with_package wandb==0.31.0 tests/referee/wandb_check.py ;;
     mlflow) with_package mlflow==3.17.2 tests/referee/mlflow_check.py ;;
     fuzz)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes docs/reference/keys.md, plugins.md and commands.md and the table in docs/start/from_torchtitan.md from the help texts of the
-built program.
+built program, and train_configs/titan.schema.json.
 
     tools/reference_pages.py            writes the pages
     tools/reference_pages.py --check    fails and names the pages that would change (ctest -R end_to_end.docs)
@@ -22,7 +22,7 @@ MADE = "Written by `tools/reference_pages.py` from the help texts of the program
 OPTIONAL = {("dataset", "parquet"), ("device", "cuda")}
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler",
          "loss", "dataset", "tokenizer", "chat_template", "logger", "watcher", "device")
-NOT_BUILT = {"fault_tolerance.enable": "not built yet: true is refused", "comm.mode": "`local_tensor` is not built yet",
+NOT_BUILT = {"comm.mode": "`local_tensor` is not built yet",
              "parallelism.context_parallel_load_balancer": "`ptrr` is not built yet",
              "parallelism.expert_parallel_comm_backend": "`deepep` is not built yet"}
 # sections of torchtitan whose keys are options of a plugin in Titan: the kind and name of the plugin
@@ -175,12 +175,18 @@ def torchtitan_table():
     return "\n".join(lines) + "\n"
 
 
+def job_schema():
+    """The schema of configurations; none where a plugin is missing because its library is."""
+    there = {(kind, name) for kind, names in installed().items() for name in names}
+    return {ROOT / "train_configs/titan.schema.json": titan("schema")} if OPTIONAL <= there else {}
+
+
 def pages():
     start = ROOT / "docs/start/from_torchtitan.md"
     text = start.read_text()
     begin, end = "<!-- keys -->\n", "<!-- end of keys -->"
     head, _, rest = text.partition(begin)
-    return {ROOT / "docs/reference/keys.md": keys_page(), ROOT / "docs/reference/plugins.md": plugins_page(),
+    return {**job_schema(), ROOT / "docs/reference/keys.md": keys_page(), ROOT / "docs/reference/plugins.md": plugins_page(),
             ROOT / "docs/reference/commands.md": commands_page(), start: head + begin + torchtitan_table() + end + rest.partition(end)[2]}
 
 

@@ -16,7 +16,7 @@
 set -euo pipefail
 
 readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
-readonly versions=sdk/torch_versions.txt test_wheels=requirements-test.txt chat_templates=.venv/share/chat_templates
+readonly versions=sdk/torch_versions.txt test_wheels=requirements-test.txt lone_wheels=requirements-torchft.txt chat_templates=.venv/share/chat_templates
 with_test=false quiet=false cuda=false remember_torch=false scope=all ranks=1
 missing=() as_root=() pip_flags=() job=() plugins=()
 python='' torch_root='' apt_pid='' test_pip_pid='' torch='' min_python_minor='' max_python_minor=''
@@ -78,8 +78,9 @@ find_missing_packages() {
     "$quiet" || printf 'setup: this system has no dpkg; install the equivalents of the packages in %s yourself\n' "$packages_file" >&2
     return
   fi
-  local name known wanted=()
-  while read -r name _; do
+  local name rest known wanted=()
+  while read -r name rest; do
+    [[ "$name $rest" != '# Only with --test'* ]] || "$with_test" || break
     [[ -z $name || $name == '#'* ]] || wanted+=("$name")
   done <"$packages_file"
   # dpkg-query fails when it does not know a name, but still lists the others.
@@ -136,7 +137,7 @@ needs_header_wheels() {
 }
 
 needs_test_wheels() {
-  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$torch $(hash_of "$test_wheels")"
+  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$torch $(hash_of "$test_wheels" "$lone_wheels")"
 }
 
 needs_chat_templates() { "$with_test" && [[ ! -f $chat_templates/.complete ]]; }
@@ -347,7 +348,10 @@ start_test_wheels() {
   needs_test_wheels || return 0
   say 2 "wheels: downloading the packages that the tests compare with into .venv during the build (about 2.5 GB)"
   make_venv
-  pip_install --progress-bar off "torch==$torch" -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
+  { # torchft without what it needs: the tests load one file of it
+    pip_install --progress-bar off "torch==$torch" -r "$test_wheels" &&
+      pip_install --progress-bar off --no-deps -r "$lone_wheels"
+  } >"$logs/pip_test.log" 2>&1 </dev/null &
   test_pip_pid=$!
 }
 
@@ -363,10 +367,10 @@ fetch_chat_templates() {
 finish_test_wheels() {
   [[ -n $test_pip_pid ]] || return 0
   await "$test_pip_pid" 2 "wheels of the tests (log: $logs/pip_test.log)" ||
-    { test_pip_pid=''; fail_with_log "$logs/pip_test.log" "pip could not install $test_wheels" \
+    { test_pip_pid=''; fail_with_log "$logs/pip_test.log" "pip could not install $test_wheels and $lone_wheels" \
       "fix what pip reports above (often the network or a full disk), then run the same command again; finished steps are kept"; }
   test_pip_pid=''
-  echo "$torch $(hash_of "$test_wheels")" >.venv/.titan-test-wheels
+  echo "$torch $(hash_of "$test_wheels" "$lone_wheels")" >.venv/.titan-test-wheels
   say 2 "wheels: the packages that the tests compare with are installed"
 }
 

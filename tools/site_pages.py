@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 from reference_pages import cell
 
@@ -93,27 +94,46 @@ def api_pages(folder):
     (folder / "api.md").write_text(text)
 
 
+LANGUAGES = {".txt": "cmake", ".cpp": "cpp", ".h": "cpp", ".toml": "toml", ".yml": "yaml", ".jsonl": "json", ".md": "markdown"}
+
+
 def kind_pages(folder):
     """kinds.md lists the kinds of plugins; kinds/<kind>.md has the project that `titan new-plugin` makes of one."""
     text = ("# A plugin of each kind\n\nEach page shows the project that `titan new-plugin KIND acme/example` makes: it builds, runs and is a start "
             "for your own.\n[Write a plugin](../guides/write_a_plugin.md) explains the steps.\n\n| kind | the example |\n|---|---|\n")
     (folder / "kinds").mkdir(exist_ok=True)
-    for kind in sorted({path.split("/")[2] for path in tracked("sdk/template")}):
-        files = [path for path in tracked(f"sdk/template/{kind}") if not path.endswith("CMakeLists.txt")] + [f"sdk/template/{kind}/CMakeLists.txt"]
-        purpose = first_comment(files[0])
-        text += f"| [{kind}](kinds/{kind}.md) | {cell(fill_in(purpose))} |\n"
+    for kind in sorted({path.split("/")[2] for path in tracked("sdk/template")} - {"common"}):
+        texts = template_texts(kind)
+        files = {fill_in(path.split("/", 3)[3], texts): path for path in tracked("sdk/template/common") + tracked(f"sdk/template/{kind}")
+                 if not path.endswith("/texts.toml")}
+        purpose = fill_in(first_comment(files["example.cpp"]), texts)
+        text += f"| [{kind}](kinds/{kind}.md) | {cell(purpose)} |\n"
         page = f"---\norphan: true\n---\n# Plugin kind: {kind}\n\n```\ntitan new-plugin {kind} acme/example\ncd example\n"
-        page += "cmake -S . -B build -DTitan_ROOT=$HOME/titan && cmake --build build\ntitan check build/lib/titan/plugins/acme_example.plugin.so\n```\n"
-        for path in files:
-            language = "cmake" if path.endswith(".txt") else "cpp" if path.endswith((".cpp", ".h")) else "text"
-            page += f"\n`{fill_in(path.rpartition('/')[2])}`:\n\n```{language}\n{fill_in((ROOT / path).read_text()).rstrip()}\n```\n"
+        page += "cmake -S . -B build -DTitan_ROOT=$HOME/titan && cmake --build build && ctest --test-dir build\n" + texts["TRAIN"] + "\n```\n"
+        for name, path in sorted(files.items(), key=lambda file: (not file[0].endswith(".cpp"), file[0])):
+            page += f"\n`{name}`:\n\n````{LANGUAGES.get(pathlib.Path(name).suffix, 'text')}\n{fill_in((ROOT / path).read_text(), texts).rstrip()}\n````\n"
         (folder / f"kinds/{kind}.md").write_text(page)
     (folder / "kinds.md").write_text(text)
 
 
-def fill_in(template):
-    """A text of sdk/template as `titan new-plugin KIND acme/example` writes it."""
-    return template.replace("@FULL_NAME@", "acme/example").replace("@LIBRARY@", "acme_example").replace("@NAME@", "example").replace("@CLASS@", "Example")
+def template_texts(kind):
+    """The placeholders of `titan new-plugin KIND acme/example` (plugins/commands/new_plugin/templates.cpp) and their texts."""
+    names = {"FULL_NAME": "acme/example", "OWNER": "acme", "NAME": "example", "CLASS": "Example", "LIBRARY": "acme_example"}
+    texts = {}
+    for folder in ("common", kind):
+        for key, text in tomllib.loads((ROOT / f"sdk/template/{folder}/texts.toml").read_text()).items():
+            texts[key.upper()] = text.removesuffix("\n")
+    texts["KIND"] = kind
+    return {**{key: fill_in(fill_in(text, texts), names) for key, text in texts.items()}, **names}
+
+
+def fill_in(template, texts):
+    """A text of sdk/template with its placeholders replaced; a line with an empty placeholder alone is left out."""
+    for key, text in texts.items():
+        if not text:
+            template = re.sub(rf"(?m)^@{key}@\n", "", template)
+        template = template.replace(f"@{key}@", text)
+    return template
 
 
 def name_files_by_path(xml):
