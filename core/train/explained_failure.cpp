@@ -3,6 +3,8 @@
 #include <exception>
 #include <string>
 
+#include <c10/util/Exception.h>
+
 namespace titan::core {
 namespace {
 
@@ -24,15 +26,22 @@ void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv&
 
 void with_errors(const std::function<void()>& work,
                  const std::function<void(Error&)>& when_failed) {
+  const auto rethrow_as = [&](ErrorKind kind, const char* text) {
+    Error error(kind, text);
+    when_failed(error);
+    throw error;
+  };
   try {
     work();
   } catch (Error& e) {
     when_failed(e);
     throw;
+  } catch (const c10::DistError& e) {  // of the store or of a transport
+    rethrow_as(ErrorKind::distributed, e.what_without_backtrace());
+  } catch (const c10::Error& e) {
+    rethrow_as(ErrorKind::internal, e.what_without_backtrace());
   } catch (const std::exception& e) {
-    Error error(ErrorKind::internal, e.what());
-    when_failed(error);
-    throw error;
+    rethrow_as(ErrorKind::internal, e.what());
   }
 }
 
