@@ -12,6 +12,8 @@
 #include <titan/program/clock.h>
 #include <titan/program/descriptor.h>
 
+#include "core/runtime/groups/quiet_attempts.h"
+
 namespace titan::core {
 namespace {
 
@@ -43,6 +45,21 @@ bool is_listened_to(const sockaddr_in& address) {
          ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+/// Calls `connect`, each call one attempt, until it succeeds; throws its last error after `timeout`.
+template <class Connect>
+auto connect_within(std::chrono::milliseconds timeout, const IsInterrupted& is_interrupted,
+                    const Connect& connect) {
+  const double give_up = monotonic_seconds() + std::chrono::duration<double>(timeout).count();
+  for (;;) {
+    require_going_on(is_interrupted);
+    try {
+      return connect();
+    } catch (const std::exception&) {
+      if (monotonic_seconds() > give_up) throw;
+    }
+  }
+}
+
 }  // namespace
 
 InterruptibleStore::InterruptibleStore(std::string prefix, c10::intrusive_ptr<c10d::Store> store,
@@ -53,7 +70,9 @@ InterruptibleStore::InterruptibleStore(std::string prefix, c10::intrusive_ptr<c1
 }
 
 c10::intrusive_ptr<c10d::Store> InterruptibleStore::clone() {
-  return c10::make_intrusive<InterruptibleStore>(prefix_, store_->clone(), timeout_,
+  const QuietAttempts quiet;
+  auto store = connect_within(timeout_, is_interrupted_, [this] { return store_->clone(); });
+  return c10::make_intrusive<InterruptibleStore>(prefix_, std::move(store), timeout_,
                                                  is_interrupted_);
 }
 
@@ -93,21 +112,19 @@ c10::intrusive_ptr<c10d::Store> connect_interruptibly(const std::string& prefix,
   place.sin_port = htons(options.port);
   TITAN_ASSERT(::inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1, "'", address,
                "' is no address of IPv4");
-  const double give_up =
-      monotonic_seconds() + std::chrono::duration<double>(options.timeout).count();
+  const auto open = [&](const c10d::TCPStoreOptions& with) {
+    return c10::make_intrusive<c10d::TCPStore>(address, with);
+  };
   c10d::TCPStoreOptions attempt = options;
   attempt.timeout = std::min(options.timeout, kAttempt);
-  for (;;) {
-    if (!options.isServer)
-      poll_until([&] { return is_listened_to(place); }, attempt.timeout, is_interrupted);
-    try {
-      return c10::make_intrusive<InterruptibleStore>(
-          prefix, c10::make_intrusive<c10d::TCPStore>(address, attempt), options.timeout,
-          is_interrupted);
-    } catch (const std::exception&) {  // its host may have ended since it listened
-      if (options.isServer || monotonic_seconds() > give_up) throw;
-    }
-  }
+  auto store = options.isServer ? open(options)
+                                : connect_within(options.timeout, is_interrupted, [&] {
+                                    poll_until([&] { return is_listened_to(place); },
+                                               attempt.timeout, is_interrupted);
+                                    return open(attempt);  // throws if its host has ended since
+                                  });
+  return c10::make_intrusive<InterruptibleStore>(prefix, std::move(store), options.timeout,
+                                                 is_interrupted);
 }
 
 }  // namespace titan::core

@@ -5,13 +5,13 @@
 #include <random>
 #include <thread>
 
-#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <titan/error.h>
-#include <titan/program/environment.h>
 #include <titan/program/text.h>
+
+#include "core/runtime/groups/quiet_attempts.h"
 
 namespace titan::core {
 namespace {
@@ -21,22 +21,6 @@ constexpr const char* kPrefix = "titan";
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
-
-/// While it lives, c10d does not log its warnings and errors with the stack of each attempt, unless
-/// TORCH_CPP_LOG_LEVEL sets a level: the error reports the outcome of the attempts in one sentence.
-class QuietAttempts {
- public:
-  QuietAttempts() {
-    if (!Environment::of_process().get("TORCH_CPP_LOG_LEVEL"))
-      FLAGS_caffe2_log_level = c10::GLOG_FATAL;
-  }
-  ~QuietAttempts() { FLAGS_caffe2_log_level = before_; }
-  QuietAttempts(const QuietAttempts&) = delete;
-  QuietAttempts& operator=(const QuietAttempts&) = delete;
-
- private:
-  int before_ = FLAGS_caffe2_log_level;
-};
 
 /// The message of a c10d exception, without its stack and full stop.
 std::string reason_of(const std::exception& error) {
