@@ -35,7 +35,7 @@ foreach(name
     debugging deepseek_v3 device_order docs docs_commands doctor doctor_mounts download download_faults dpo durability estimate evaluate
     expert_parallel failing_rank finetune finetune_task flight float8 front generate gpt_oss hangs harness hostile_text in_process launch
     layouts layouts_checkpoint llama4 local_checkpoints local_hosts logger_failure lora loss man_pages membership membership_agent metrics
-    mixtral mixtral_tuning mlflow network_drill op_profile pipeline plugin_index precision profiling prometheus ranks recompute
+    mixtral mixtral_tuning mlflow name_server network_drill op_profile pipeline plugin_index precision profiling prometheus ranks recompute
     replica_checkpoints replica_hosts replicas report restarts schema semi_sync signal submit sweep terminal tokenize top torchft_manager
     train validation wandb)
   titan_add_end_to_end(${name} TIMEOUT 5400)
