@@ -50,7 +50,7 @@ struct LoggerThread::State {
   size_t num_missed = 0;   // calls that were queued or arrived after the logger had failed
   bool is_used = false;    // something was queued: without a start there is no finish
   bool is_warned = false;  // that it is slow
-  bool is_late = false;    // for a deadline of flush_until
+  bool is_late = false;    // for a deadline of flush_until; until it is idle again
   bool has_failed = false;
   bool is_over = false;  // finish() has returned
   bool is_left_behind = false;
@@ -107,6 +107,7 @@ void LoggerThread::work(State& state) {
     if (problem) fail(state, *problem);
     lock.lock();
     state.busy_since.reset();
+    if (state.is_idle()) state.is_late = false;
     state.is_over = is_last || problem;
     state.has_progressed.notify_all();
     if (state.is_over) return;
