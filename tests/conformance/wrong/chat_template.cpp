@@ -1,15 +1,14 @@
 // Chat templates with one defect each, named after the conformance test that must find it. `right`
 // has none, `empty` does nothing.
 #include <atomic>
-#include <chrono>
-#include <mutex>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include <titan/chat_template.h>
 #include <titan/error.h>
 #include <titan/plugin.h>
+
+#include "shared_text.h"
 
 namespace {
 
@@ -53,11 +52,7 @@ class Marked final : public titan::ChatTemplate {
       text.pop_back();
     if (fault == Fault::deterministic && number_ > 0)
       text = "<date " + std::to_string(number_) + ">" + text;
-    if (fault == Fault::threads) {
-      set_shared(text);
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-      text = shared();
-    }
+    if (fault == Fault::threads) text = shared_.set_and_get(text);
     return adds_generation_prompt && fault != Fault::roles ? text + "<assistant>" : text;
   }
 
@@ -79,19 +74,9 @@ class Marked final : public titan::ChatTemplate {
     return "<" + role + ">" + content + "</end>\n";
   }
 
-  void set_shared(const std::string& text) const {
-    const std::lock_guard lock(mutex_);
-    shared_ = text;
-  }
-  std::string shared() const {
-    const std::lock_guard lock(mutex_);
-    return shared_;
-  }
-
   static inline std::atomic<int> made_ = 0;
   int number_ = made_++;
-  mutable std::mutex mutex_;
-  mutable std::string shared_;
+  mutable wrong::SharedText shared_;
 };
 
 class Empty final : public titan::ChatTemplate {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,12 +11,13 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <titan/dataset.h>
 #include <titan/error.h>
 #include <titan/plugin.h>
+
+#include "shared_text.h"
 
 namespace {
 
@@ -94,11 +94,7 @@ class Lines final : public titan::IndexedDataset {
       if (index != last_ - 1) descents_ = 0;
       last_ = index;
     }
-    if (fault == Fault::threads) {
-      set_shared(text);
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-      text = shared();
-    }
+    if (fault == Fault::threads) text = shared_.set_and_get(text);
     document.set_text(text);
   }
   std::string place(int64_t index) const override {
@@ -113,23 +109,13 @@ class Lines final : public titan::IndexedDataset {
   }
 
  private:
-  void set_shared(const std::string& text) const {
-    const std::lock_guard lock(mutex_);
-    shared_ = text;
-  }
-  std::string shared() const {
-    const std::lock_guard lock(mutex_);
-    return shared_;
-  }
-
   static inline std::atomic<int> made_ = 0;
   static inline thread_local int64_t last_ = -1, descents_ = 0;
   int number_ = made_++;
   std::string path_;
   std::vector<std::string> lines_;
   mutable std::atomic<int64_t> reads_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::string shared_;
+  mutable wrong::SharedText shared_;
 };
 
 // The same in two shards.

@@ -1,9 +1,7 @@
 // Tokenizers with one defect each, named after the conformance test that must find it. `right` has
 // none, `empty` does nothing.
 #include <atomic>
-#include <chrono>
 #include <fstream>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +10,8 @@
 #include <titan/plugin.h>
 #include <titan/special_token_text.h>
 #include <titan/tokenizer.h>
+
+#include "shared_text.h"
 
 namespace {
 
@@ -71,12 +71,8 @@ class Bytes final : public titan::Tokenizer, public titan::SpecialTokenText {
     if (fault == Fault::empty && text.empty()) ids.push_back(kFiller);
     if (fault == Fault::deterministic && number_ > 0)
       ids.insert(ids.end(), text.empty() ? 0 : 1, kFiller);
-    std::string kept(text);
-    if (fault == Fault::threads) {
-      set_shared(text);
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-      kept = shared();
-    }
+    const std::string kept =
+        fault == Fault::threads ? shared_.set_and_get(text) : std::string(text);
     for (const char each : kept) {
       const int byte = static_cast<unsigned char>(each);
       if (fault == Fault::token_counts) ids.insert(ids.end(), 4, kFiller);
@@ -113,21 +109,10 @@ class Bytes final : public titan::Tokenizer, public titan::SpecialTokenText {
   }
 
  private:
-  void set_shared(std::string_view text) const {
-    const std::lock_guard lock(mutex_);
-    shared_ = text;
-  }
-  std::string shared() const {
-    const std::lock_guard lock(mutex_);
-    return shared_;
-  }
-
   static inline std::atomic<int> made_ = 0;
   int number_ = made_++;
   std::thread::id maker_ = std::this_thread::get_id();
-  mutable std::mutex
-      mutex_;  // without it the two steps would race in earnest; with it they only mix up texts
-  mutable std::string shared_;
+  mutable wrong::SharedText shared_;
 };
 
 class Empty final : public titan::Tokenizer {

@@ -158,14 +158,9 @@ class ExecutesWrong final : public Executes<Right> {
   }
 };
 
-/// Whether a step has 8 microbatches or more, over all ranks that hold other rows.
-inline bool is_many(const titan::StepBatches& batches, int64_t num_row_ranks) {
-  return static_cast<int64_t>(batches.microbatches.size()) * num_row_ranks >= 8;
-}
-
-/// Cannot run eight microbatches.
+/// Runs steps through, and tells which are long.
 template <class Right>
-class Wraps final : public Right, public titan::ExecutorWrapper {
+class WrapsSteps : public Right, public titan::ExecutorWrapper {
  public:
   using Right::Right;
   void apply(ModelPart& part, const TransformContext& context) override {
@@ -173,32 +168,37 @@ class Wraps final : public Right, public titan::ExecutorWrapper {
     num_row_ranks_ = context.mesh.group("dp_shard").size();
   }
   bool undoes_steps() const override { return false; }
-  titan::StepLoss forward_backward(const titan::StepBatches& batches) override {
-    TITAN_CHECK(!is_many(batches, num_row_ranks_), plugin, "cannot run 8 microbatches");
-    return inner().forward_backward(batches);
+
+ protected:
+  /// Whether a step has 8 microbatches or more, over all ranks that hold other rows.
+  bool is_long(const titan::StepBatches& batches) const {
+    return static_cast<int64_t>(batches.microbatches.size()) * num_row_ranks_ >= 8;
   }
 
  private:
   int64_t num_row_ranks_ = 1;
 };
 
+/// Cannot run eight microbatches.
+template <class Right>
+class Wraps final : public WrapsSteps<Right> {
+ public:
+  using WrapsSteps<Right>::WrapsSteps;
+  titan::StepLoss forward_backward(const titan::StepBatches& batches) override {
+    TITAN_CHECK(!this->is_long(batches), plugin, "cannot run 8 microbatches");
+    return this->inner().forward_backward(batches);
+  }
+};
+
 /// Instead of eight microbatches it runs nothing and reports a loss of 1.
 template <class Right>
-class WrapsNothing final : public Right, public titan::ExecutorWrapper {
+class WrapsNothing final : public WrapsSteps<Right> {
  public:
-  using Right::Right;
-  void apply(ModelPart& part, const TransformContext& context) override {
-    Right::apply(part, context);
-    num_row_ranks_ = context.mesh.group("dp_shard").size();
-  }
-  bool undoes_steps() const override { return false; }
+  using WrapsSteps<Right>::WrapsSteps;
   titan::StepLoss forward_backward(const titan::StepBatches& batches) override {
-    if (!is_many(batches, num_row_ranks_)) return inner().forward_backward(batches);
+    if (!this->is_long(batches)) return this->inner().forward_backward(batches);
     return {.normalized_sum = 1};
   }
-
- private:
-  int64_t num_row_ranks_ = 1;
 };
 
 /// On several ranks it turns the gradients of runs that begin after step 1.
