@@ -11,9 +11,8 @@
 #include <titan/files/flock.h>
 #include <titan/log.h>
 #include <titan/program/clock.h>
+#include <titan/program/host.h>
 #include <titan/value.h>
-
-#include "core/base/host.h"
 
 namespace titan::core {
 namespace {

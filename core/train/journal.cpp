@@ -7,8 +7,8 @@
 #include <c10/core/ScalarType.h>
 
 #include <titan/program/clock.h>
+#include <titan/program/host.h>
 
-#include "core/base/host.h"
 #include "core/runtime/build_info.h"
 #include "core/train/assembly/run.h"
 #include "core/train/assembly/run_dtypes.h"

@@ -2,13 +2,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include <titan/error.h>
 #include <titan/program/descriptor.h>
 #include <titan/program/environment.h>
+#include <titan/program/host.h>
 
 #include "checks.h"
 
@@ -86,14 +86,13 @@ void check_network(Findings& findings) {
                   "runs of several ranks on this machine", "ip link set lo up"});
   else
     findings.ok("network.loopback", "works");
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
+  const std::string name = host_name();
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(name, nullptr, nullptr, &found); error != 0)
-    findings.add({"network.name", Health::warning, std::string(name) + ": " + ::gai_strerror(error),
+  if (const int error = ::getaddrinfo(name.c_str(), nullptr, nullptr, &found); error != 0)
+    findings.add({"network.name", Health::warning, name + ": " + ::gai_strerror(error),
                   "a name with an address",
                   "runs of several machines whose rank 0 is found by this name",
-                  "echo \"127.0.1.1 " + std::string(name) + "\" >> /etc/hosts"});
+                  "echo \"127.0.1.1 " + name + "\" >> /etc/hosts"});
   else
     findings.ok("network.name", name);
   if (found) ::freeaddrinfo(found);

@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include <ATen/cuda/CUDAContextLight.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include <titan/error.h>
+#include <titan/program/host.h>
 
 #include "../common/gloo_backend.h"
 #include "../common/reduce_op.h"
@@ -178,9 +177,7 @@ class NcclBackend final : public dist::Backend {
 
 /// "host a0b1...": identifies a GPU within a cluster.
 std::string identity_of(c10::Device device) {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  std::string identity = std::string(host) + " ";
+  std::string identity = host_name() + " ";
   constexpr const char* kDigits = "0123456789abcdef";
   for (const char byte : at::cuda::getDeviceProperties(device.index())->uuid.bytes) {
     identity += kDigits[static_cast<unsigned char>(byte) >> 4];

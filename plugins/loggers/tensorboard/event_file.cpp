@@ -2,7 +2,6 @@
 #include "event_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <system_error>
 
@@ -11,6 +10,7 @@
 #include <boost/crc.hpp>
 
 #include <titan/error.h>
+#include <titan/program/host.h>
 
 #include "../common/run_files.h"
 #include "event_proto.h"
@@ -22,12 +22,6 @@ constexpr std::string_view kNameStart = "events.out.tfevents.";
 
 void append_little_endian(std::string& out, uint64_t value, int size) {
   for (int i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i));
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
-  return name.data();
 }
 
 constexpr int64_t kMaxSeconds = 9'999'999'999;  // larger numbers would not sort as text
@@ -48,8 +42,9 @@ std::filesystem::path new_path(const std::filesystem::path& folder) {
   const auto now = static_cast<int64_t>(wall_time_now());
   std::string seconds = std::to_string(std::max(now, latest_seconds(folder) + 1));
   seconds.insert(0, 10 - std::min<size_t>(10, seconds.size()), '0');
-  return folder / (std::string(kNameStart) + seconds + "." + host_name() + "." +
-                   std::to_string(::getpid()) + ".0");
+  const std::string host = host_name();
+  return folder / (std::string(kNameStart) + seconds + "." + (host.empty() ? "localhost" : host) +
+                   "." + std::to_string(::getpid()) + ".0");
 }
 
 }  // namespace

@@ -6,10 +6,9 @@
 #include <ctime>
 #include <system_error>
 
-#include <unistd.h>
-
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/host.h>
 #include <titan/value.h>
 
 #include "../common/run_files.h"
@@ -29,11 +28,6 @@ std::string wandb_time(double seconds_since_1970) {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%d_%H%M%S", &local);
   return text.data();
-}
-
-std::string name_of_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 void make_folders(const fs::path& folder) {
@@ -84,8 +78,7 @@ void WandbLogger::start(const RunInfo& run) {
   const fs::path folder = make_folder(settings, run);
   file_ = WandbFile(folder / ("run-" + run_.id + ".wandb"));
   is_open_ = true;
-  write(
-      wandb_run_record(++num_records_, settings, run.config, name_of_host(), start_time_, resumes));
+  write(wandb_run_record(++num_records_, settings, run.config, host_name(), start_time_, resumes));
   remember_run(remembered_file_, run_);
   say_how_to_upload(folder, settings);
   if (run_.last_step > run.resumed_step)

@@ -1,13 +1,12 @@
 #include "roster_text.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
+
+#include <titan/program/host.h>
 
 namespace titan::replicas {
 namespace {
@@ -47,9 +46,7 @@ std::string announced_host(const std::string& configured, const std::string& lig
   if (!configured.empty()) return configured;
   for (const char* loopback : {"//localhost", "//127.", "//[::1]"})
     if (lighthouse.find(loopback) != std::string::npos) return "127.0.0.1";
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
+  return host_name();
 }
 
 Value common_identity(const Value& identity) {

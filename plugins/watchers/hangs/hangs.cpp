@@ -1,7 +1,5 @@
 #include "hangs.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include <titan/host_collectives.h>
 #include <titan/log.h>
 #include <titan/program/clock.h>
+#include <titan/program/host.h>
 #include <titan/program/stop_signals.h>
 
 #include "late_ranks.h"
@@ -28,11 +27,6 @@ constexpr int64_t kSavesWithoutLimit = 2;
 /// A rank that hangs needs this long to report itself to the others, in seconds.
 constexpr double kReportTime = 5;
 constexpr size_t kCheckpoint = section_of(StepPhase::checkpoint);
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 /// Without an exponent: `titan launch` compares the errors of restarts without their numbers.
 std::string seconds_text(double seconds) {

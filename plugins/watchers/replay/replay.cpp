@@ -1,9 +1,6 @@
 #include "replay.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <mutex>
 
@@ -15,6 +12,7 @@
 #include <titan/error.h>
 #include <titan/log.h>
 #include <titan/program/clock.h>
+#include <titan/program/host.h>
 #include <titan/program/stop_request.h>
 
 #include "copies.h"
@@ -24,11 +22,6 @@ namespace titan::replay {
 namespace {
 
 constexpr int64_t kMostPlaceBytes = 128;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 /// `own` of every rank, at most kMostPlaceBytes of each.
 std::vector<std::string> gather_texts(const std::string& own, const dist::Group& world,

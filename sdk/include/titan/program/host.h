@@ -1,4 +1,4 @@
-// The name of this machine. Used for the lock file and other files in which a run names its host.
+// The name of this machine. Used in files and messages in which a run names its host.
 #pragma once
 
 #include <unistd.h>
@@ -6,7 +6,11 @@
 #include <array>
 #include <string>
 
-namespace titan::core {
+#include <titan/export.h>
+
+TITAN_OPTIONAL_HEADER(host);
+
+namespace titan {
 
 /// Empty where the system reports none.
 inline std::string host_name() {
@@ -14,4 +18,4 @@ inline std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-}  // namespace titan::core
+}  // namespace titan
