@@ -39,6 +39,7 @@ class Group:
 
     def __init__(self, url, identifier, log, connect_timeout_ms=600000):
         self.id = identifier
+        self.is_open = False  # whether a request waits for its answer
         self.log = log.open("w+")  # a file, which no reader has to empty
         self.process = subprocess.Popen([PROBE, "join", url, identifier, AGENT, str(connect_timeout_ms)], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
@@ -48,6 +49,7 @@ class Group:
                   "commit_failures": commit_failures}
         self.process.stdin.write(json.dumps(member) + "\n")
         self.process.stdin.flush()
+        self.is_open = True
         return self
 
     def line(self):
@@ -55,6 +57,7 @@ class Group:
         hang.start()
         line = self.process.stdout.readline()
         hang.cancel()
+        self.is_open = False
         assert line, f"{self.id} has ended or said nothing for {HANG} s: " + self.notes()
         return json.loads(line)
 
