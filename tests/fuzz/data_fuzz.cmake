@@ -34,7 +34,7 @@ add_library(data_fuzz_entries OBJECT EXCLUDE_FROM_ALL data_entries.cpp data_toke
   ${data_fuzz_sources})
 target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
 target_precompile_headers(data_fuzz_entries PRIVATE ${PROJECT_SOURCE_DIR}/sdk/src/base_pch.h)
-titan_unity(data_fuzz_entries)
+titan_unity(data_fuzz_entries KIB 70)  # with sanitizers a batch costs more
 
 add_executable(data_fuzz EXCLUDE_FROM_ALL)
 target_link_libraries(data_fuzz PRIVATE data_fuzz_entries fuzz_driver fuzz_base)
