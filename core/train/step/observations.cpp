@@ -9,7 +9,6 @@
 #include <titan/nn/attention_layer.h>
 #include <titan/nn/head.h>
 #include <titan/recompute.h>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include "core/config/selection/component_error.h"
 #include "core/train/step/layer_ownership.h"
@@ -221,10 +220,9 @@ void Observations::begin_step() {
   is_open_ = true;
 }
 
-/// False while a layer is recomputed, inside a backward or for a measurement.
+/// False while a layer is recomputed, in backward or for a measurement.
 bool Observations::is_looking(const Probe& probe) const {
-  return is_open_ && probe.is_due && torch::autograd::get_current_graph_task_id() == -1 &&
-         is_first_run();
+  return is_open_ && probe.is_due && is_first_run();
 }
 
 void Observations::look(Probe& probe, const std::string& module, ObservedTensors tensors) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 #include <titan/nn/head.h>
+#include <titan/ops/chunked_loss.h>
 #include <titan/reference_loss.h>
 #include <titan/sequence_loss.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -23,7 +24,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kDim = 24, kVocab = 66000, kRows = 2, kSeqLen = 70;  // 140 tokens: two chunks
+constexpr int64_t kDim = 24, kVocab = 16500, kRows = 2, kSeqLen = 260;  // two chunks
 
 /// A loss over several rows: Σ over neighbouring rows of the product of their sums. Likelihoods are
 /// 0 for tokens without a target.
@@ -105,6 +106,12 @@ void expect_equal_gradients(nn::OutputHead& head, const Tensor& x, const Tensor&
   const auto exact = torch::autograd::grad({expected}, leaves);
   EXPECT_NEAR(loss.item<double>() / expected.item<double>(), 1, 1e-13);
   for (size_t i = 0; i < leaves.size(); ++i) expect_near(found[i], exact[i], 1e-12);
+}
+
+// with one chunk alone, a wrong offset of the second would not be noticed
+TEST(SequenceLosses, AreTestedWithTwoChunks) {
+  EXPECT_EQ(ops::chunk_rows(kRows * kSeqLen, kVocab, ops::kComposedLogitsBytes),
+            kRows * kSeqLen / 2);
 }
 
 TEST(SequenceLosses, EqualAutogradOverWholeLogits) {
