@@ -3,13 +3,12 @@ loads the export and continues training as Titan does; and a model saved by tran
 
 import functools
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import numpy
 import tokenizers

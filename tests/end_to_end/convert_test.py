@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import torch
 import transformers

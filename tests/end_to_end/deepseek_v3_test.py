@@ -2,9 +2,8 @@
 ids of transformers, from cached latents; import and export of transformers' weights, including float8 blocks."""
 
 import json
-import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import numpy
 import safetensors.torch

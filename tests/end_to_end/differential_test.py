@@ -9,7 +9,7 @@ import pathlib
 import sys
 import tempfile
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import numpy
 import torch

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import torch
 import transformers

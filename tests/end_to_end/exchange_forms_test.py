@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import torch
 import transformers

@@ -3,9 +3,8 @@ the loss, a run resumes where it stopped, and unusable data are reported before 
 
 import json
 import math
-import os
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import torch
 import transformers

@@ -3,13 +3,12 @@ where they should; invalid input."""
 
 import functools
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import torch
 import transformers

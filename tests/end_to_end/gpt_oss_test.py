@@ -2,9 +2,8 @@
 parallelism and sinks that tensor parallelism shards with the heads; greedy ids of transformers; experts as MXFP4
 blocks."""
 
-import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import numpy
 import torch

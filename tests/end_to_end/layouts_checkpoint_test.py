@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import torch
 import transformers

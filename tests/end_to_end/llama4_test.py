@@ -2,9 +2,8 @@
 and layers without positions; import and export of transformers' weights, including a model that reads images; greedy
 ids of transformers."""
 
-import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import numpy
 import safetensors.numpy

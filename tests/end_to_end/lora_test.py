@@ -2,9 +2,8 @@
 and the export has them merged. Judged by transformers; the product of the two matrices is implemented here a second time."""
 
 import json
-import os
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import torch
 import transformers

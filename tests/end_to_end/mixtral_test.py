@@ -3,9 +3,8 @@ validation and checkpoints, the load of experts, and import and export of transf
 expert_parallel_test.py."""
 
 import json
-import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import numpy
 import safetensors.numpy

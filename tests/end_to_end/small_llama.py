@@ -3,7 +3,8 @@ training of a changed Llama with PyTorch."""
 
 import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
+
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # transformers compiles parts of BitNet
 
 import numpy

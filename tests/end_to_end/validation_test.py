@@ -4,10 +4,9 @@ again by the tokenizers package and the rules in docs/guides/data.md, and transf
 import functools
 import json
 import math
-import os
 import sys
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import numpy
 import tokenizers

@@ -9,6 +9,8 @@ torch.optim.AdamW; then a hundred steps of every optimizer and implementation on
 import pathlib
 import tempfile
 
+import before_transformers
+
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 

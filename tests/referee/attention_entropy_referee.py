@@ -10,11 +10,10 @@ TEXTS is a JSON lines file; row r of ROWS reads its documents r, r + ROWS, ... w
 """
 
 import json
-import os
 import pathlib
 import sys
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import tokenizers
 import torch

@@ -8,6 +8,8 @@ fp64 everywhere except in transformers' gate; ten steps of AdamW compared with t
 flavors. Controls show that the comparison can fail.
 """
 
+import before_transformers
+
 import torch
 from transformers import DeepseekV2ForCausalLM, DeepseekV3ForCausalLM
 

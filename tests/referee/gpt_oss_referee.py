@@ -8,6 +8,8 @@ compared with torch's; sizes and names of the published flavors. Sequences are l
 that the comparison can fail.
 """
 
+import before_transformers
+
 import torch
 from transformers import GptOssConfig, GptOssForCausalLM
 

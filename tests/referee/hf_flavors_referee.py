@@ -11,6 +11,8 @@ import json
 import pathlib
 import tempfile
 
+import before_transformers
+
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 

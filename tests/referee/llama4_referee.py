@@ -9,6 +9,8 @@ exactly, in fp64; ten steps of AdamW compared with torch's; sizes and names of t
 comparison can fail.
 """
 
+import before_transformers
+
 import torch
 import transformers
 from transformers import Llama4ForCausalLM, Llama4TextConfig

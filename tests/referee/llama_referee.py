@@ -10,6 +10,8 @@ it must find deliberate mistakes in the referee's model.
 import itertools
 import math
 
+import before_transformers
+
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding

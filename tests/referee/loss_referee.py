@@ -8,11 +8,10 @@ of all gradients.
 """
 
 import json
-import os
 import pathlib
 import sys
 
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+import before_transformers
 
 import tokenizers
 import torch

@@ -7,6 +7,8 @@ folder that from_pretrained reads) and with wider ones; each token's experts, ex
 compared with torch's; sizes and names of the published flavors. Controls show that the comparison can fail.
 """
 
+import before_transformers
+
 from transformers import MixtralForCausalLM, Qwen3MoeForCausalLM
 
 from model_names import HEAD_NORMS, LLAMA

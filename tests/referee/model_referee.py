@@ -7,6 +7,8 @@ import json
 import pathlib
 import tempfile
 
+import before_transformers
+
 import torch
 import transformers
 from safetensors.torch import save_file

@@ -14,10 +14,9 @@ clipping.
 """
 
 import json
-import os
 import sys
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+import before_transformers
 
 import torch
 import torch.nn.functional as F

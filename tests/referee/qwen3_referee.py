@@ -8,6 +8,8 @@ published model, on the meta device. Controls show that the comparison can fail:
 referee's model.
 """
 
+import before_transformers
+
 import torch
 from transformers import Qwen3ForCausalLM
 

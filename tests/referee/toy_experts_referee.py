@@ -11,6 +11,8 @@ dispatch, and adds them by their weights. Both sum the main loss over tokens.
 import argparse
 import pathlib
 
+import before_transformers
+
 import numpy
 import torch
 from safetensors.torch import load_file
