@@ -59,7 +59,10 @@ class BenchTest(Case):
         self.assertLess(abs(sent - logged), 200)
         self.assertEqual({(row["group"], row["operation"]) for row in traffic["by_operation"] if row["bytes"] > 1000},
                          {("fsdp", "all_gather"), ("fsdp", "reduce_scatter")})
-        self.assertGreater(figures["cpu_per_step"]["cpu_seconds"], 0)
+        if figures["cpu_per_step"]:
+            self.assertGreater(figures["cpu_per_step"]["cpu_seconds"], 0)
+        else:  # on a busy machine
+            self.assertEqual(figures["counters_refused"], "the measured steps were too short to read counters between them")
         self.assertIn("fsdp", run.stderr)  # for people, in addition to the JSON
 
     def test_two_sides_take_turns(self):

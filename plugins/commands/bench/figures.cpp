@@ -80,16 +80,17 @@ BenchTraffic traffic_of(const std::vector<RankTimeline>& ranks, const BenchSteps
   return traffic;
 }
 
-/// Between the mark of the last warm-up step and the mark of the last step.
+/// Between the first mark with counts after the warm-up and the mark of the last step.
 std::optional<CpuCounts> counts_per_step(const MeasuredRun& run, const BenchSteps& steps) {
-  std::optional<CpuCounts> first, last;
+  const StepMark *first = nullptr, *last = nullptr;
   for (const StepMark& mark : run.marks) {
-    if (mark.step == steps.warmup) first = mark.counts;
-    if (mark.step == steps.all()) last = mark.counts;
+    if (!mark.counts || mark.step < steps.warmup) continue;
+    if (!first) first = &mark;
+    if (mark.step == steps.all()) last = &mark;
   }
-  if (!first || !last) return std::nullopt;
-  CpuCounts counts = *last - *first;
-  const auto n = static_cast<double>(steps.measured);
+  if (!last || first == last) return std::nullopt;
+  CpuCounts counts = *last->counts - *first->counts;
+  const auto n = static_cast<double>(last->step - first->step);
   counts.cpu_seconds /= n;
   if (counts.instructions) *counts.instructions /= n;
   if (counts.cycles) *counts.cycles /= n;
@@ -99,7 +100,11 @@ std::optional<CpuCounts> counts_per_step(const MeasuredRun& run, const BenchStep
 void take_process(const MeasuredRun& run, const BenchSteps& steps, BenchFigures& figures) {
   figures.per_step = counts_per_step(run, steps);
   figures.counters_refused = run.counters_refused;
-  if (!figures.per_step && figures.counters_refused.empty())
+  const bool is_counted = std::any_of(run.marks.begin(), run.marks.end(),
+                                      [](const StepMark& mark) { return mark.counts.has_value(); });
+  if (!figures.per_step && is_counted)
+    figures.counters_refused = "the measured steps were too short to read counters between them";
+  else if (!figures.per_step && figures.counters_refused.empty())
     figures.counters_refused = "the program did not report the end of its steps";
   figures.cpu_seconds = run.cpu_seconds;
 }

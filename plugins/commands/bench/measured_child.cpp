@@ -105,9 +105,11 @@ class Measurement {
     if (metrics_ && !file_.is_open()) return;
     if (metrics_) take(file_, lines_);
     const std::string& text = metrics_ ? lines_ : run_.output;
+    const size_t num_before = run_.marks.size();
     for (size_t end = 0; (end = text.find('\n', read_)) != text.npos; read_ = end + 1)
       if (const auto step = step_in(std::string_view(text).substr(read_, end - read_)))
-        run_.marks.push_back({*step, counters_->read()});
+        run_.marks.push_back({*step, std::nullopt});
+    if (run_.marks.size() > num_before) run_.marks.back().counts = counters_->read();
   }
 
   std::optional<std::filesystem::path> metrics_;

@@ -18,7 +18,8 @@ namespace titan::commands {
 /// The end of one step, observed from outside: some microseconds after the program reported it.
 struct StepMark {
   int64_t step = 0;
-  std::optional<CpuCounts> counts;  ///< up to this step
+  /// Up to this step; none if the program had reported the next step when the counters were read.
+  std::optional<CpuCounts> counts;
 };
 
 struct MeasuredRun {

@@ -112,6 +112,19 @@ TEST_F(FiguresOfTitan, TakeCountsBetweenTheMarksOfTheMeasuredSteps) {
   EXPECT_FALSE(figures(run).per_step);
 }
 
+TEST_F(FiguresOfTitan, TakeCountsFromTheMarksThatHaveSome) {
+  MeasuredRun run;
+  for (int step = 1; step <= 5; ++step) run.marks.push_back({step, std::nullopt});
+  run.marks[2].counts = CpuCounts{10.0, std::nullopt, std::nullopt};
+  run.marks[4].counts = CpuCounts{13.0, std::nullopt, std::nullopt};
+  ASSERT_TRUE(figures(run).per_step);
+  EXPECT_EQ(figures(run).per_step->cpu_seconds, 1.5);
+  run.marks[2].counts.reset();  // all steps were over when they were read
+  EXPECT_FALSE(figures(run).per_step);
+  EXPECT_EQ(figures(run).counters_refused,
+            "the measured steps were too short to read counters between them");
+}
+
 TEST_F(FiguresOfTitan, AreRefusedWhenStepsAreMissing) {
   write("metrics.jsonl", "{\"step\":3,\"time_metrics/end_to_end(s)\":1.0}\n");
   try {
