@@ -199,7 +199,8 @@ class NetworkDrill(Case):
         outputs = self.finish(code=1)
         print(f"ended {time.monotonic() - began:.0f} s after the cut, with a timeout of {timeout} s", flush=True)
         for rank, out in enumerate(outputs):
-            self.assertRegex(out, rf"error: .*(all_reduce|rank {1 - rank}|store)", out)
+            # of gradients, of the figures of metrics, or the store of the ranks
+            self.assertRegex(out, rf"error: .*(all_reduce|all_gather|rank {1 - rank}|store)", out)
             self.assertIn("in training step", out)
 
 
