@@ -8,11 +8,13 @@
     tools/conformance.py --page               # writes the list of tests into docs/guides/conformance.md; --check: only compares
 
 plugins/<kinds>/<name>/conformance.toml holds what a plugin's author states. TITAN_PROGRAM names the program, TITAN_SOURCE_DIR the tree.
+Plugins whose jobs ask torchft's lighthouse for members get one each; without torchft (requirements-torchft.txt) they do not conform.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -25,6 +27,7 @@ ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).re
 TITAN = pathlib.Path(os.environ.get("TITAN_PROGRAM", ROOT / "build/release/bin/titan"))
 PLUGINS = TITAN.parents[1] / "lib/titan/plugins"
 PAGE = ROOT / "docs/guides/conformance.md"
+WITH_LIGHTHOUSE = {"replicas", "semi_sync"}
 BEGIN, END = "<!-- list of tests: tools/conformance.py --page -->\n", "<!-- end of the list -->\n"
 
 
@@ -38,13 +41,28 @@ def folders():
     return found
 
 
+@contextlib.contextmanager
+def environment_of(name):
+    """The environment of a plugin's jobs. A lighthouse serves one plugin, because jobs of two would become members of one quorum."""
+    if name not in WITH_LIGHTHOUSE:
+        yield os.environ
+        return
+    sys.path.insert(0, str(ROOT / "tests/end_to_end"))
+    import lighthouse
+    if not lighthouse.extension():
+        sys.exit(f"conformance: error: {name} asks torchft's lighthouse for members, but {lighthouse.MISSING}")
+    # the members of a job that has ended are forgotten soon
+    with lighthouse.Lighthouse(min_replicas=1, join_timeout_ms=100, heartbeat_timeout_ms=1000) as server:
+        yield {**os.environ, "TORCHFT_LIGHTHOUSE": server.url}
+
+
 def proved(name, folder, seed, timeout):
     """Exit code, text and the results as JSON; None without them."""
     expect = ["--expect", folder / "conformance.toml"] if (folder / "conformance.toml").exists() else []
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, environment_of(name) as environment:
         answer = pathlib.Path(scratch) / "result.json"
         run = subprocess.run([TITAN, "check", PLUGINS / f"{name}.plugin.so", "--conformance", "--json", answer, "--reproduce", str(seed),
-                              "--test-timeout", str(timeout), *expect], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+                              "--test-timeout", str(timeout), *expect], env=environment, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
         return run.returncode, run.stdout + run.stderr, json.loads(answer.read_text()) if answer.exists() else None
 
 

@@ -76,8 +76,14 @@ std::vector<double> JobRun::series(const std::string& tag) const {
   return values;
 }
 
+std::vector<double> JobRun::logged_losses() const {
+  // replica groups that seldom average log the loss of all groups only when they do
+  const std::vector<double> of_group = series("loss_metrics/group_avg_loss");
+  return of_group.empty() ? series("loss_metrics/global_avg_loss") : of_group;
+}
+
 std::vector<double> JobRun::losses() const {
-  std::vector<double> losses = series("loss_metrics/global_avg_loss");
+  std::vector<double> losses = logged_losses();
   if (losses.empty()) throw Broken("the job in " + folder_.string() + " logged no loss");
   for (const double loss : losses)
     if (!std::isfinite(loss)) throw Broken("the job logged a loss that is not finite");

@@ -124,7 +124,7 @@ JobRun Job::run() const {
 JobRun Job::run_unless_refused(const std::string& what) const {
   ProgramRun run = attempt();
   const bool has_started = fs::exists(folder() / "metrics.jsonl") &&
-                           !JobRun(folder(), run).series("loss_metrics/global_avg_loss").empty();
+                           !JobRun(folder(), run).logged_losses().empty();
   if (run.code == 2 && !has_started) throw NotApplicable{"it refuses " + what + ": " + run.end()};
   if (run.code != 0) throw Broken("the job '" + name_ + "' " + run.end());
   return {folder(), std::move(run)};
