@@ -8,7 +8,7 @@
     tools/conformance.py --page               # writes the list of tests into docs/guides/conformance.md; --check: only compares
 
 plugins/<kinds>/<name>/conformance.toml holds what a plugin's author states. TITAN_PROGRAM names the program, TITAN_SOURCE_DIR the tree.
-Plugins whose jobs ask torchft's lighthouse for members get one each; without torchft (requirements-torchft.txt) they do not conform.
+Plugins whose jobs ask torchft's lighthouse for members get one each, so the script needs torchft for them.
 """
 
 import argparse
@@ -27,6 +27,9 @@ ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).re
 TITAN = pathlib.Path(os.environ.get("TITAN_PROGRAM", ROOT / "build/release/bin/titan"))
 PLUGINS = TITAN.parents[1] / "lib/titan/plugins"
 PAGE = ROOT / "docs/guides/conformance.md"
+sys.path.insert(0, str(ROOT / "tests/end_to_end"))
+import lighthouse  # noqa: E402
+
 WITH_LIGHTHOUSE = {"replicas", "semi_sync"}
 BEGIN, END = "<!-- list of tests: tools/conformance.py --page -->\n", "<!-- end of the list -->\n"
 
@@ -47,10 +50,6 @@ def environment_of(name):
     if name not in WITH_LIGHTHOUSE:
         yield os.environ
         return
-    sys.path.insert(0, str(ROOT / "tests/end_to_end"))
-    import lighthouse
-    if not lighthouse.extension():
-        sys.exit(f"conformance: error: {name} asks torchft's lighthouse for members, but {lighthouse.MISSING}")
     # the members of a job that has ended are forgotten soon
     with lighthouse.Lighthouse(min_replicas=1, join_timeout_ms=100, heartbeat_timeout_ms=1000) as server:
         yield {**os.environ, "TORCHFT_LIGHTHOUSE": server.url}
@@ -145,6 +144,8 @@ def main():
         if name not in known:
             parser.error(f"{name} is not built; there are {', '.join(known)}")
     names = arguments.names or list(known)
+    if WITH_LIGHTHOUSE & set(names) and not lighthouse.extension():
+        sys.exit(f"conformance: error: {', '.join(sorted(WITH_LIGHTHOUSE & set(names)))} need torchft's lighthouse, but {lighthouse.MISSING}")
     total, failed, results = collections.Counter(), [], {}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         runs = {name: pool.submit(proved, name, known[name], arguments.seed, arguments.timeout) for name in names}

@@ -38,8 +38,8 @@ class MembershipTest(MembershipCase):
         return members, quorums[0]
 
     def ask_until_alone(self, groups, replaced=()):
-        """Each group asks again as soon as it has an answer, until all have one whose members are they alone. Returns that answer.
-        replaced: ids under which groups no longer ask; the lighthouse may still list them as members beside or in place of the new ones."""
+        """Each group repeats its request until the members of its answer are exactly these groups. Returns the answer.
+        replaced: former ids of groups, which the lighthouse may still list as members beside or in place of the current ones."""
         names = [group.id.split(":")[0] for group in groups]
 
         def ask(group):

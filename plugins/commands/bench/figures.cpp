@@ -100,9 +100,11 @@ std::optional<CpuCounts> counts_per_step(const MeasuredRun& run, const BenchStep
 void take_process(const MeasuredRun& run, const BenchSteps& steps, BenchFigures& figures) {
   figures.per_step = counts_per_step(run, steps);
   figures.counters_refused = run.counters_refused;
-  const bool is_counted = std::any_of(run.marks.begin(), run.marks.end(),
-                                      [](const StepMark& mark) { return mark.counts.has_value(); });
-  if (!figures.per_step && is_counted)
+  const bool is_end_counted =
+      std::any_of(run.marks.begin(), run.marks.end(), [&](const StepMark& mark) {
+        return mark.step == steps.all() && mark.counts.has_value();
+      });
+  if (!figures.per_step && is_end_counted)
     figures.counters_refused = "the measured steps were too short to read counters between them";
   else if (!figures.per_step && figures.counters_refused.empty())
     figures.counters_refused = "the program did not report the end of its steps";

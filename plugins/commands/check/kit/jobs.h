@@ -31,7 +31,7 @@ class JobRun {
   std::vector<double> series(const std::string& tag) const;
   /// One value per logged step, of all replica groups or of this one; empty if none was logged.
   std::vector<double> logged_losses() const;
-  /// The same. Throws Broken if there is none, or one that is not finite.
+  /// logged_losses(). Throws Broken if it is empty or holds a value that is not finite.
   std::vector<double> losses() const;
   std::vector<double> norms() const;
   /// The tensors of the newest checkpoint, by name; optimizer states begin with "optim.".

@@ -110,6 +110,7 @@ TEST_F(FiguresOfTitan, TakeCountsBetweenTheMarksOfTheMeasuredSteps) {
   EXPECT_FALSE(found.per_step->cycles);
   run.marks.pop_back();
   EXPECT_FALSE(figures(run).per_step);
+  EXPECT_EQ(figures(run).counters_refused, "the program did not report the end of its steps");
 }
 
 TEST_F(FiguresOfTitan, TakeCountsFromTheMarksThatHaveSome) {
