@@ -29,7 +29,7 @@ void print_line(titan::Value value) {
 }
 
 void join(char** words) {
-  const std::string id = words[1];
+  std::string id = words[1];
   const auto membership =
       start_agent({.lighthouse = words[0],
                    .id = id,
@@ -41,6 +41,7 @@ void join(char** words) {
     membership->ask(member);
     std::optional<Quorum> quorum;
     while (!quorum) quorum = membership->answer(std::chrono::milliseconds(50));
+    id = quorum->self;
     print_line(titan::Value::map({{"quorum", to_value(*quorum)}}));
   }
   membership->leave();
