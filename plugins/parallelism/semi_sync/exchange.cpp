@@ -8,7 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
-#include "int8_rows.h"
+#include "quantized_rows.h"
 
 namespace titan::semi_sync {
 namespace {

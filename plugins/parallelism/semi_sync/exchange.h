@@ -15,7 +15,7 @@ namespace titan::semi_sync {
 void sum_over(const dist::Group& group, const std::vector<at::Tensor>& tensors,
               int64_t bucket_bytes);
 
-/// The same in 8-bit integers (int8_rows.h): each tensor is sent as rows, its first dimension's.
+/// The same in 8-bit integers (quantized_rows.h): each tensor is sent as rows, its first dimension's.
 /// The sums are rounded again. About a quarter of the bytes of float32.
 void sum_over_in_int8(const dist::Group& group, const std::vector<at::Tensor>& tensors);
 

@@ -14,7 +14,7 @@
 
 #include "plugins/parallelism/semi_sync/exchange.h"
 #include "plugins/parallelism/semi_sync/fragments.h"
-#include "plugins/parallelism/semi_sync/int8_rows.h"
+#include "plugins/parallelism/semi_sync/quantized_rows.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::semi_sync {

@@ -1,4 +1,4 @@
-#include "int8_rows.h"
+#include "quantized_rows.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
