@@ -14,6 +14,7 @@
 namespace titan::core {
 
 /// Runs `work`. Any exception becomes an Error, which `when_failed` may extend before it is thrown.
+/// One about missing memory has what lowers it.
 void with_errors(const std::function<void()>& work, const std::function<void(Error&)>& when_failed);
 
 /// Runs `work` of this rank, to which `run` belongs. Any exception becomes an Error that also

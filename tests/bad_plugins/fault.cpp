@@ -11,6 +11,7 @@
 #include <thread>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <titan/error.h>
 #include <titan/plugin.h>
 #include <titan/transform.h>
@@ -21,7 +22,7 @@ struct FaultOptions {
   int64_t rank = 0;
   int64_t step = 2;              // counts passes through the layer
   int64_t layer = 1;             // among the rank's layers; the last if there are fewer
-  std::string kind = "error";    // error, hang, kill, nan, infinity, constructor
+  std::string kind = "error";    // one of the names below
   std::string when = "forward";  // forward, backward
 };
 
@@ -36,6 +37,7 @@ class Strike {
     if (++calls_ != options_.step) return 1;
     if (options_.kind == "nan") return std::numeric_limits<double>::quiet_NaN();
     if (options_.kind == "infinity") return std::numeric_limits<double>::infinity();
+    if (options_.kind == "memory") at::empty({int64_t{1} << 50});
     if (options_.kind == "kill") ::kill(::getpid(), SIGKILL);
     while (options_.kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
     titan::fail(titan::ErrorKind::data, "a fault was asked for");
@@ -81,7 +83,7 @@ TITAN_PLUGIN(plugin) {
       .option("layer", &FaultOptions::layer, "Where")
       .at_least(0)
       .option("kind", &FaultOptions::kind, "How")
-      .one_of({"error", "hang", "kill", "nan", "infinity", "constructor"})
+      .one_of({"error", "hang", "kill", "memory", "nan", "infinity", "constructor"})
       .option("when", &FaultOptions::when, "In which direction")
       .one_of({"forward", "backward"});
 }

@@ -139,6 +139,15 @@ class NonFiniteTest(Case):
         self.assertNotIn("were not changed", said)
 
 
+class MissingMemoryTest(Case):
+    def test_what_lowers_memory_is_said(self):
+        for when in ("forward", "backward"):
+            run = self.train("--plugins.paths", NonFiniteTest.FAULTS, "--parallelism.further", "test/fault", "--parallelism.test/fault.kind=memory",
+                             f"--parallelism.test/fault.when={when}", "--activation_checkpoint.mode", "none", out=self.folder / when, code=1)
+            self.assertRegex(run.stderr, r"can't allocate memory: you tried to allocate 4503599627370496 bytes\..*\n"
+                                         r"  in training step 2\n  to need less memory, lower training\.local_batch_size .*\n  'titan estimate' says")
+
+
 class ConstructorTest(Case):
     def test_what_a_constructor_throws_names_where_its_component_was_chosen(self):
         run = self.train("--plugins.paths", NonFiniteTest.FAULTS, "--parallelism.further", "test/fault",

@@ -63,7 +63,7 @@ void declare_fault_tolerance(SchemaBuilder& schema) {
               "Steps between two synchronisations of the same weights")
       .at_least(1)
       .option("should_quantize", &Section::should_quantize,
-              "Send weights between groups as 8-bit integers, with a scale for each row")
+              "Send weights between groups as 8-bit numbers, with a scale for each row")
       .option("fragment_sync_delay", &Section::fragment_sync_delay,
               "diloco: steps that groups train on while a fragment is averaged")
       .at_least(0)
