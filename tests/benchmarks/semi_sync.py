@@ -52,7 +52,8 @@ RUNS = {
     "LocalSGD": ("--fault_tolerance.semi_sync_method=local_sgd",),
     "DiLoCo": DILOCO,
     "DiLoCo, 2 fragments, delay 2": (*DILOCO, "--fault_tolerance.num_fragments=2", "--fault_tolerance.fragment_sync_delay=2"),
-    "DiLoCo, 8-bit integers": (*DILOCO, "--fault_tolerance.should_quantize"),
+    "DiLoCo, int8": (*DILOCO, "--fault_tolerance.should_quantize"),
+    "DiLoCo, float8_e4m3": (*DILOCO, "--fault_tolerance.should_quantize", "--parallelism.semi_sync.quantized_type=float8_e4m3"),
 }
 
 

@@ -35,9 +35,49 @@ def mean(groups, tokens):
     return {name: sum(n * group[name] for n, group in zip(tokens, groups)) / sum(tokens) for name in groups[0]}
 
 
-def diloco(common, groups, tokens, momentum, names, nesterov=True, lr=LR, mu=MOMENTUM):
+def nearest_int8(x):
+    return numpy.rint(x)
+
+
+def nearest_e4m3(x):
+    """The nearest float8 of 4 bits of exponent and 3 of mantissa, ties to even; at most 448 (OCP 8-bit floating point, 2023)."""
+    codes = numpy.arange(127)  # 127 is not a number
+    exponent, mantissa = codes // 8, codes % 8 / 8
+    table = numpy.where(exponent == 0, mantissa * 2.0**-6, (1 + mantissa) * 2.0 ** (exponent - 7.0))
+    size = numpy.abs(x).astype(numpy.float64)
+    above = numpy.searchsorted(table, size).clip(1, 126)
+    to_above, to_below = table[above] - size, size - table[above - 1]
+    is_above = (to_above < to_below) | ((to_above == to_below) & (above % 2 == 0))
+    return numpy.copysign(table[numpy.where(is_above, above, above - 1)], x).astype(numpy.float32)
+
+
+def quantized(rows, nearest, largest):
+    """Rows in float32 after they were sent in 8 bits, each with a scale of its own."""
+    with numpy.errstate(divide="ignore"):
+        scale = numpy.float32(largest) / numpy.abs(rows).max(1, keepdims=True)
+    scale[numpy.isinf(scale)] = 1
+    return nearest((rows * scale).clip(-largest, largest)) / scale
+
+
+def quantized_mean(nearest, largest):
+    """mean() with the roundings of an exchange in 8 bits: of each group's share, and of their sum."""
+    def average(groups, tokens):
+        result = {}
+        for name, value in groups[0].items():
+            rows = (value.shape[0] if value.ndim > 1 else 1, -1)
+            shares = [(group[name] * (n / sum(tokens))).astype(numpy.float32).reshape(rows) for n, group in zip(tokens, groups)]
+            total = sum(quantized(share, nearest, largest) for share in shares)
+            result[name] = quantized(total, nearest, largest).reshape(value.shape).astype(numpy.float64)
+        return result
+    return average
+
+
+QUANTIZED = {"int8": quantized_mean(nearest_int8, 127), "float8_e4m3": quantized_mean(nearest_e4m3, 448)}
+
+
+def diloco(common, groups, tokens, momentum, names, nesterov=True, lr=LR, mu=MOMENTUM, average=mean):
     """The next common weights of `names` and the next momentum (a dict that is changed)."""
-    change = mean([{name: common[name] - group[name] for name in names} for group in groups], tokens)
+    change = average([{name: common[name] - group[name] for name in names} for group in groups], tokens)
     result = {}
     for name in names:
         momentum[name] = mu * momentum.get(name, 0) + change[name]

@@ -8,8 +8,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
-#include "quantized_rows.h"
-
 namespace titan::semi_sync {
 namespace {
 
@@ -75,7 +73,8 @@ void sum_over(const dist::Group& group, const std::vector<at::Tensor>& tensors,
   if (!bucket.empty()) sum_bucket(group, bucket);
 }
 
-void sum_over_in_int8(const dist::Group& group, const std::vector<at::Tensor>& tensors) {
+void sum_over_quantized(const dist::Group& group, const std::vector<at::Tensor>& tensors,
+                        RowType type) {
   if (group.size() == 1 || tensors.empty()) return;
   const at::NoGradGuard no_grad;
   const int64_t size = group.size();
@@ -86,7 +85,7 @@ void sum_over_in_int8(const dist::Group& group, const std::vector<at::Tensor>& t
     at::Tensor rows =
         at::zeros({size * form.rows_per_rank, form.columns}, tensor.options().dtype(at::kFloat));
     rows.narrow(0, 0, form.rows).copy_(tensor.reshape({form.rows, form.columns}));
-    parts.push_back(to_int8_rows(rows).view({size, form.bytes_per_rank()}));
+    parts.push_back(to_quantized_rows(rows, type).view({size, form.bytes_per_rank()}));
   }
   const at::Tensor sent = at::cat(parts, 1);
   const at::Tensor received = at::empty_like(sent);
@@ -98,11 +97,11 @@ void sum_over_in_int8(const dist::Group& group, const std::vector<at::Tensor>& t
     at::Tensor sum =
         at::zeros({form.rows_per_rank, form.columns}, sent.options().dtype(at::kFloat));
     for (int64_t rank = 0; rank < size; ++rank)
-      sum.add_(from_int8_rows(received[rank]
-                                  .narrow(0, offset, form.bytes_per_rank())
-                                  .view({form.rows_per_rank, bytes_of_row(form.columns)}),
-                              form.columns));
-    sums.push_back(to_int8_rows(sum).view({-1}));
+      sum.add_(from_quantized_rows(received[rank]
+                                       .narrow(0, offset, form.bytes_per_rank())
+                                       .view({form.rows_per_rank, bytes_of_row(form.columns)}),
+                                   form.columns, type));
+    sums.push_back(to_quantized_rows(sum, type).view({-1}));
     offset += form.bytes_per_rank();
   }
   const at::Tensor all = at::empty_like(sent);
@@ -113,8 +112,9 @@ void sum_over_in_int8(const dist::Group& group, const std::vector<at::Tensor>& t
     const RowForm& form = forms[i];
     const at::Tensor bytes = all.narrow(1, offset, form.bytes_per_rank())
                                  .reshape({size * form.rows_per_rank, bytes_of_row(form.columns)});
-    tensors[i].copy_(
-        from_int8_rows(bytes, form.columns).narrow(0, 0, form.rows).view(tensors[i].sizes()));
+    tensors[i].copy_(from_quantized_rows(bytes, form.columns, type)
+                         .narrow(0, 0, form.rows)
+                         .view(tensors[i].sizes()));
     offset += form.bytes_per_rank();
   }
 }

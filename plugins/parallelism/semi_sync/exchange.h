@@ -7,6 +7,8 @@
 #include <ATen/core/Tensor.h>
 #include <titan/dist/group.h>
 
+#include "quantized_rows.h"
+
 namespace titan::semi_sync {
 
 /// Replaces each tensor by its sum over `group`, whose ranks pass tensors of equal shapes. The
@@ -15,8 +17,9 @@ namespace titan::semi_sync {
 void sum_over(const dist::Group& group, const std::vector<at::Tensor>& tensors,
               int64_t bucket_bytes);
 
-/// The same in 8-bit integers (quantized_rows.h): each tensor is sent as rows, its first dimension's.
-/// The sums are rounded again. About a quarter of the bytes of float32.
-void sum_over_in_int8(const dist::Group& group, const std::vector<at::Tensor>& tensors);
+/// The same in 8-bit numbers (quantized_rows.h): each tensor is sent as rows, its first
+/// dimension's. The sums are rounded again. About a quarter of the bytes of float32.
+void sum_over_quantized(const dist::Group& group, const std::vector<at::Tensor>& tensors,
+                        RowType type);
 
 }  // namespace titan::semi_sync

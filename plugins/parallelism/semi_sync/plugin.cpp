@@ -21,8 +21,13 @@ void declare_options(ComponentBuilder<SemiSync>& semi_sync) {
       .at_least(1)
       .fed_by("fault_tolerance.sync_steps")
       .option("should_quantize", &O::should_quantize,
-              "Send weights between groups as 8-bit integers, with a scale for each row")
+              "Send weights between groups as 8-bit numbers, with a scale for each row")
       .fed_by("fault_tolerance.should_quantize")
+      .option(
+          "quantized_type", &O::quantized_type,
+          "should_quantize: int8, or float8_e4m3, which is more exact for the small numbers of a "
+          "row and less for the large ones",
+          {{"int8", RowType::int8}, {"float8_e4m3", RowType::float8_e4m3}})
       .option("fragment_sync_delay", &O::delay,
               "diloco: steps that groups train on while a fragment is averaged")
       .at_least(0)
@@ -49,6 +54,11 @@ void declare_options(ComponentBuilder<SemiSync>& semi_sync) {
 
 void check(const SemiSyncOptions& options, const JobView& job, RuleReport& report) {
   replicas::check_link_options(options, job, report);
+  if (options.quantized_type != RowType::int8 && !options.should_quantize)
+    report.error("quantized_type",
+                 "parallelism.semi_sync.quantized_type has no effect without "
+                 "fault_tolerance.should_quantize",
+                 "fault_tolerance.should_quantize = true");
   const auto modules = static_cast<int64_t>(options.modules_of_fragments.size());
   if (modules > 0 && options.num_fragments > 1 && options.num_fragments != modules)
     report.error("num_fragments",

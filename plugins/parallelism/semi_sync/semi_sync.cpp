@@ -193,7 +193,7 @@ void SemiSync::exchange() {
   c10::OptionalDeviceGuard guard;
   if (!device_.device().is_cpu()) guard.reset_device(device_.device());
   if (options_.should_quantize)
-    sum_over_in_int8(link_.group(), in_exchange_);
+    sum_over_quantized(link_.group(), in_exchange_, options_.quantized_type);
   else
     sum_over(link_.group(), in_exchange_, options_.bucket_size.count);
   if (!device_.device().is_cpu()) device_.synchronize();

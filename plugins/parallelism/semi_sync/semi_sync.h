@@ -14,6 +14,7 @@
 #include <titan/transform.h>
 
 #include "../replicas/group_link.h"
+#include "quantized_rows.h"
 
 namespace titan::semi_sync {
 
@@ -23,6 +24,7 @@ struct SemiSyncOptions : replicas::GroupLinkOptions {
   Method method = Method::local_sgd;
   int64_t sync_steps = 5;
   bool should_quantize = false;
+  RowType quantized_type = RowType::int8;
   int64_t delay = 0;
   double alpha = 0;
   int64_t num_fragments = 1;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <mutex>
+#include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -57,18 +58,41 @@ TEST(SemiSyncFragments, TakesNamedModules) {
   }
 }
 
-TEST(SemiSyncInt8, KeepsHalfAStepOfEachRow) {
+TEST(SemiSyncRows, Int8KeepsHalfAStepOfEachRow) {
   EXPECT_EQ(bytes_of_row(1), 8);
   EXPECT_EQ(bytes_of_row(4), 8);
   EXPECT_EQ(bytes_of_row(5), 12);
   const at::Tensor rows = at::tensor({1.0, -127.0, 63.4, 0.0, 0.0, 0.0}, at::kFloat).view({2, 3});
-  const at::Tensor bytes = to_int8_rows(rows);
+  const at::Tensor bytes = to_quantized_rows(rows, RowType::int8);
   EXPECT_EQ(bytes.sizes(), (std::vector<int64_t>{2, 8}));
-  EXPECT_TRUE(at::equal(from_int8_rows(bytes, 3),
+  EXPECT_TRUE(at::equal(from_quantized_rows(bytes, 3, RowType::int8),
                         at::tensor({1.0, -127.0, 63.0, 0.0, 0.0, 0.0}, at::kFloat).view({2, 3})));
   const at::Tensor drawn = at::rand({50, 33}, at::kFloat) - 0.5;
-  const at::Tensor error = (from_int8_rows(to_int8_rows(drawn), 33) - drawn).abs();
-  EXPECT_TRUE((error <= drawn.abs().amax({1}, true) * (0.5001 / 127)).all().item<bool>());
+  const at::Tensor found =
+      from_quantized_rows(to_quantized_rows(drawn, RowType::int8), 33, RowType::int8);
+  EXPECT_TRUE(
+      ((found - drawn).abs() <= drawn.abs().amax({1}, true) * (0.5001 / 127)).all().item<bool>());
+}
+
+TEST(SemiSyncRows, Float8KeepsThreeBitsOfMantissa) {
+  // 448 is the largest number, 2^-9 the smallest; 17 is halfway between 16 and 18, 19 between 18
+  // and 20
+  const at::Tensor rows =
+      at::tensor({448.0, -17.0, 19.0, 0.002, 0.0, 0.0, 0.0, 0.0}, at::kFloat).view({2, 4});
+  const at::Tensor bytes = to_quantized_rows(rows, RowType::float8_e4m3);
+  EXPECT_EQ(bytes.sizes(), (std::vector<int64_t>{2, 8}));
+  EXPECT_TRUE(at::equal(bytes.narrow(1, 4, 4),
+                        at::tensor({0x7e, 0xd8, 0x5a, 0x01, 0, 0, 0, 0}, at::kByte).view({2, 4})));
+  EXPECT_TRUE(at::equal(
+      from_quantized_rows(bytes, 4, RowType::float8_e4m3),
+      at::tensor({448.0, -16.0, 20.0, 0.001953125, 0.0, 0.0, 0.0, 0.0}, at::kFloat).view({2, 4})));
+  const at::Tensor drawn = at::rand({50, 33}, at::kFloat) - 0.5;
+  const at::Tensor found =
+      from_quantized_rows(to_quantized_rows(drawn, RowType::float8_e4m3), 33, RowType::float8_e4m3);
+  const at::Tensor largest = drawn.abs().amax({1}, true);
+  EXPECT_TRUE(((found - drawn).abs() <= drawn.abs() * (1.001 / 16) + largest * (0.001 / 448))
+                  .all()
+                  .item<bool>());
 }
 
 /// The tensors of a rank: shapes that neither ranks nor buckets divide.
@@ -98,25 +122,28 @@ TEST(SemiSyncExchange, SumsInTheOrderOfRanksWhateverTheBuckets) {
 
 TEST(SemiSyncExchange, QuantisedSumsAreEqualOnAllRanksAndNear) {
   constexpr int kRanks = 3;
-  std::mutex mutex;
-  std::vector<std::vector<at::Tensor>> all;
-  titan::testing::run_ranks({.dp_replicate = kRanks}, [&](const dist::Mesh& mesh) {
-    const dist::Group& group = mesh.group("world");
-    const std::vector<at::Tensor> tensors = tensors_of(group.rank(), at::kDouble);
-    sum_over_in_int8(group, tensors);
-    const std::lock_guard lock(mutex);
-    all.push_back(tensors);
-  });
   std::vector<at::Tensor> exact = tensors_of(0, at::kDouble);
   for (int rank = 1; rank < kRanks; ++rank)
     for (size_t i = 0; i < exact.size(); ++i) exact[i].add_(tensors_of(rank, at::kDouble)[i]);
-  for (const std::vector<at::Tensor>& tensors : all)
-    for (size_t i = 0; i < exact.size(); ++i) {
-      EXPECT_TRUE(at::equal(tensors[i], all.front()[i]));
-      if (exact[i].numel() == 0) continue;
-      // half a step of each of three rows of at most 1, and of their sum of at most 3
-      EXPECT_LT((tensors[i] - exact[i]).abs().max().item<double>(), (3 + 3) * 0.501 / 127);
-    }
+  for (const auto& [type, half_step] :
+       {std::pair{RowType::int8, 0.501 / 127}, std::pair{RowType::float8_e4m3, 1.001 / 16}}) {
+    std::mutex mutex;
+    std::vector<std::vector<at::Tensor>> all;
+    titan::testing::run_ranks({.dp_replicate = kRanks}, [&](const dist::Mesh& mesh) {
+      const dist::Group& group = mesh.group("world");
+      const std::vector<at::Tensor> tensors = tensors_of(group.rank(), at::kDouble);
+      sum_over_quantized(group, tensors, type);
+      const std::lock_guard lock(mutex);
+      all.push_back(tensors);
+    });
+    for (const std::vector<at::Tensor>& tensors : all)
+      for (size_t i = 0; i < exact.size(); ++i) {
+        EXPECT_TRUE(at::equal(tensors[i], all.front()[i]));
+        if (exact[i].numel() == 0) continue;
+        // of each of three rows of at most 1, and of their sum of at most 3
+        EXPECT_LT((tensors[i] - exact[i]).abs().max().item<double>(), (3 + 3) * half_step);
+      }
+  }
 }
 
 }  // namespace
