@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import socket
+import subprocess
 
 from doctor_case import DoctorCase
 from harness import ROOT, TITAN, main, thorough, titan
@@ -92,8 +93,8 @@ class DoctorTest(DoctorCase):
             torch = os.path.join(os.path.dirname(__import__("torch").__file__), "lib").encode()
             (copy / "bin" / name).write_bytes(data.replace(torch, b"/" + b"x" * (len(torch) - 1)).replace(here, b"$ORIGIN/../lib".ljust(len(here), b"/")))
             (copy / "bin" / name).chmod(0o755)
-        import subprocess
-        run = subprocess.run([copy / "bin/titan", "doctor", "--json", "--folder", self.folder], capture_output=True, text=True)
+        run = subprocess.run([copy / "bin/titan", "doctor", "--json", "--folder", self.folder], capture_output=True, text=True,
+                             env={"PATH": "/usr/bin:/bin"})
         self.assertEqual(run.returncode, 1, run.stderr)
         check = next(check for check in json.loads(run.stdout)["checks"] if check["name"] == "torch.libraries")
         self.assert_holds(check["value"], "libtorch_cpu.so", "libc10.so")

@@ -1,5 +1,6 @@
 """An installation that was moved to another folder: it names no folder of its build, finds LibTorch, and trains on the bundled text."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -51,6 +52,12 @@ class RelocatedTest(Case):
         run = self.run_moved("launch", "--nproc", "2", "--", *TRAIN, *recipe, TITAN_TORCH_ROOT=str(TORCH))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(losses(self.empty / "ranks")), 2)
+
+    def test_the_doctor_looks_for_libtorch_where_titan_does(self):
+        for variables, health in (({"TITAN_TORCH_ROOT": str(TORCH)}, "ok"), ({}, "problem")):
+            run = self.run_moved("doctor", "--json", "--folder", self.folder, **variables)
+            checks = {check["name"]: check for check in json.loads(run.stdout)["checks"]}
+            self.assertEqual(checks.get("torch.loads", checks.get("torch.libraries"))["health"], health, checks)
 
     def test_libtorch_next_to_it_is_found_without_variables(self):
         for name in ("torch", "nvidia"):

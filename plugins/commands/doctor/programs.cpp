@@ -1,14 +1,17 @@
 // LibTorch and plugins: both are asked from programs of their own, since a library that aborts must
 // not end the report.
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <titan/error.h>
 #include <titan/program/child.h>
 #include <titan/program/environment.h>
+#include <titan/program/installation.h>
 
 #include "../common/child_output.h"
 #include "checks.h"
@@ -35,10 +38,34 @@ std::string torch_of(const std::string& version) {
                                  : version.substr(at + 9, version.find_first_of(",)", at) - at - 9);
 }
 
-/// What the dynamic loader would load for a program, one line a library: "name => path (address)".
-std::string loaded_by(const fs::path& program) {
-  return output_of("/usr/bin/env", {"LD_TRACE_LOADED_OBJECTS=1", program.string()}, kLongestStart)
-      .out;
+/// The variables with which `titan` starts titan-train; without a fitting LibTorch those of this
+/// process, with which the loader then names the missing libraries.
+std::vector<std::string> environment_of(const fs::path& trainer) {
+  const Environment own = Environment::of_process();
+  try {
+    return environment_with_torch(trainer.parent_path().parent_path(), own);
+  } catch (const Error&) {
+    std::vector<std::string> lines;
+    for (const auto& [name, value] : own.variables()) lines.push_back(name + "=" + value);
+    return lines;
+  }
+}
+
+ChildOutput output_of_trainer(const fs::path& trainer, std::vector<std::string> arguments,
+                              const std::string& more_variables = "") {
+  std::vector<std::string> environment = environment_of(trainer);
+  if (!more_variables.empty()) environment.push_back(more_variables);
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  return output_of({.program = trainer.string(),
+                    .arguments = std::move(arguments),
+                    .environment = std::move(environment)},
+                   mask, kLongestStart);
+}
+
+/// What the dynamic loader would load for it, one line a library: "name => path (address)".
+std::string loaded_by(const fs::path& trainer) {
+  return output_of_trainer(trainer, {}, "LD_TRACE_LOADED_OBJECTS=1").out;
 }
 
 std::string path_of(const std::string& libraries, const std::string& name) {
@@ -123,7 +150,7 @@ void check_torch(const fs::path& program, Findings& findings) {
              std::getenv("LD_LIBRARY_PATH") ? "unset LD_LIBRARY_PATH" : install_torch(wanted)});
     }
     if (!missing.empty()) return;
-    const ChildOutput child = output_of(trainer, {"--version"}, kLongestStart);
+    const ChildOutput child = output_of_trainer(trainer, {"--version"});
     if (child.succeeded())
       findings.ok("torch.loads", "yes");
     else
