@@ -21,11 +21,15 @@ bool may_hold_numbers(const Run& run) {
          !run.loss_scaler->undoes_steps();
 }
 
-/// Steps that are logged or saved, and the last one.
+/// Steps that are logged or saved, locally too, and the last one.
 std::function<bool(int64_t)> looked_at(const JobConfig& config) {
   return [&config](int64_t step) {
+    const CheckpointSection& checkpoint = config.checkpoint;
+    const bool is_saved =
+        checkpoint.enable && (step % checkpoint.interval == 0 ||
+                              (checkpoint.local_folder && step % checkpoint.local_interval == 0));
     return step == 1 || step % config.metrics.log_freq == 0 || step >= config.training.steps ||
-           (config.checkpoint.enable && step % config.checkpoint.interval == 0);
+           is_saved;
   };
 }
 

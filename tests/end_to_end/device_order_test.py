@@ -153,6 +153,14 @@ class DeviceOrderTest(Case):
         self.assert_holds(run.stderr, "in training step 4", "metrics.log_freq = 1")
         self.assertEqual(list((self.folder / "recording/out").rglob("*.safetensors")), [])
 
+    @thorough
+    def test_a_bad_step_is_found_before_a_local_checkpoint(self):
+        local = self.folder / "local"
+        run, _, _ = self.run_on("recording", "--optimizer.lr", "1e30", "--checkpoint.enable", "--checkpoint.interval", "100",
+                                "--checkpoint.local_folder", local, "--checkpoint.local_interval", "3", code=1)
+        self.assert_holds(run.stderr, "step 2 had loss", "in training step 3")
+        self.assertEqual(list(local.rglob("*.safetensors")), [])
+
 
 if __name__ == "__main__":
     main()
