@@ -10,7 +10,7 @@ import unittest
 import numpy
 
 import lighthouse
-from harness import ROOT, Case, main
+from harness import ROOT, Case, main, titan
 from semi_sync_case import JOB, Groups
 
 sys.path.insert(0, str(ROOT / "tests/referee"))
@@ -90,6 +90,20 @@ class SemiSync(Case):
                 self.assertLess(outer_step.distance(found, outer_step.mixed(expected, last_own, 0.25)), 1e-12)
                 others = [name for name in common if name not in names]
                 self.assertEqual(max(numpy.abs(found[n] - last_own[n]).max() for n in others), 0, "the other fragment has changed")
+
+    def test_keys_that_do_not_fit_are_refused(self):
+        job = self.write("job.toml", JOB)
+        for flags, texts in (
+            ((*local_sgd(2), "--fault_tolerance.num_fragments=2", "--fault_tolerance.fragment_sync_delay=1",
+              "--fault_tolerance.fragment_update_alpha=0.5", "--parallelism.semi_sync.quantized_type=float8_e4m3"),
+             ("it has no fragments", "has no fault_tolerance.fragment_sync_delay", "has no fault_tolerance.fragment_update_alpha",
+              "quantized_type has no effect without fault_tolerance.should_quantize")),
+            (diloco(5, fragments=2), ("sync_steps = 5 is not a multiple of the number of fragments, 2",)),
+            (diloco(4, fragments=2, delay=2), ("fragment_sync_delay = 2 is not less than", "at most 1")),
+        ):
+            run = titan("train", "--job.config_file", job, "--fault_tolerance.enable", *flags, "--dry-run")
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, *texts)
 
     def test_quantised_outer_steps_equal_numpy(self):
         alone = self.groups("alone", *diloco(LATE), "--training.steps=2").run()

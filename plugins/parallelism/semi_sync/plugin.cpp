@@ -74,6 +74,10 @@ void check(const SemiSyncOptions& options, const JobView& job, RuleReport& repor
     if (options.delay > 0)
       report.error("fragment_sync_delay", "local_sgd has no fault_tolerance.fragment_sync_delay",
                    "fault_tolerance.semi_sync_method = \"diloco\"");
+    if (options.alpha > 0)
+      report.error("fragment_update_alpha",
+                   "local_sgd has no fault_tolerance.fragment_update_alpha",
+                   "fault_tolerance.semi_sync_method = \"diloco\"");
     return;
   }
   if (options.sync_steps % fragments != 0) {
