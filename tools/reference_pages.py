@@ -22,9 +22,16 @@ MADE = "Written by `tools/reference_pages.py` from the help texts of the program
 OPTIONAL = {("dataset", "parquet"), ("device", "cuda")}
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler",
          "loss", "dataset", "tokenizer", "chat_template", "logger", "watcher", "device")
-NOT_BUILT = {"comm.mode": "`local_tensor` is not built yet",
+DIFFERENT = {"comm.mode": "`local_tensor` is not built yet",
              "parallelism.context_parallel_load_balancer": "`ptrr` is not built yet",
-             "parallelism.expert_parallel_comm_backend": "`deepep` is not built yet"}
+             "parallelism.expert_parallel_comm_backend": "`deepep` is not built yet",
+             "compile.backend": "`inductor` means `fused`",
+             "memory_estimation.disable_fake_mode": "only `false`",
+             "optimizer.name": "the same",
+             "optimizer.early_step_in_backward": "the same",
+             "quantize.linear.mx.mxfp8_dim1_cast_kernel_choice": "accepted, no effect",
+             "training.dataloader.persistent_workers": "accepted, no effect",
+             "validation.dataloader.persistent_workers": "accepted, no effect"}
 # sections of torchtitan whose keys are options of a plugin in Titan: the kind and name of the plugin
 OWNERS = {"optimizer": ("optimizer", "AdamW"), "lr_scheduler": ("lr_scheduler", "warmup_stable_decay")}
 
@@ -161,8 +168,8 @@ def torchtitan_table():
         option = ours.get(key, {})
         section = key.partition(".")[0]
         says = option.get("description", "")
-        if key in NOT_BUILT:
-            status = NOT_BUILT[key]
+        if key in DIFFERENT:
+            status = DIFFERENT[key]
         elif says.startswith(("No effect", "Ignored")):
             status = "accepted, no effect"
         elif key.startswith("quantize."):

@@ -34,7 +34,7 @@ struct MemoryStats {
   std::optional<Reserved> reserved = {};
 };
 
-/// Called on the trainer thread only.
+/// Called on the trainer thread only, except for synchronize(), which other threads may call, too.
 class TITAN_API Device {
  public:
   static constexpr const char* kKind = "device";

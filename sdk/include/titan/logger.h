@@ -51,8 +51,8 @@ struct StepProgress {
 enum class RunOutcome { finished, stopped, failed };
 
 struct LoggerContext {
-  bool is_terminal = false;               ///< standard output is a terminal that can show colors
-  bool disable_color = false;             ///< [metrics] disable_color_printing, or NO_COLOR is set
+  bool is_terminal = false;               ///< standard output is a terminal
+  bool disable_color = false;             ///< by a key, NO_COLOR, or an output without colors
   bool can_redraw = false;                ///< the terminal can redraw its current line
   int columns = 0;                        ///< COLUMNS; 0 = not set
   std::string tensorboard_folder = "tb";  ///< [metrics] save_tb_folder

@@ -19,7 +19,7 @@ struct LockedPlugin {
   std::filesystem::path file;  ///< relative to the folder of the lock file
   std::string sha256;
   std::string index;  ///< address of the index that it came from
-  std::string key;    ///< id of the minisign key that signed it
+  std::string key;    ///< the minisign public key that signed it
 
   friend bool operator==(const LockedPlugin&, const LockedPlugin&) = default;
 };

@@ -99,7 +99,7 @@ struct TITAN_API Option {
   /// Whether `word` unsets an option that may be unset: "None". Case matters only if the option
   /// accepts any word.
   bool means_unset(std::string_view word) const;
-  /// "integer >= 1", "one of 'linear', 'sqrt', 'cosine'", "list of string": for error messages,
+  /// "integer >= 1", "word, one of 'linear', 'sqrt'", "list of string": for error messages,
   /// describe and docs.
   std::string allowed() const;
 };

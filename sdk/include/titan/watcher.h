@@ -90,7 +90,7 @@ class TITAN_API Watcher {
   /// (StepMember::judge).
   virtual std::vector<StepMember*> members();
   /// The same, but after the members of all plugins and right before gradients are clipped. Not
-  /// called where the optimizer steps inside the backward, because no gradients are left.
+  /// used where the optimizer steps inside the backward, because no gradients are left.
   virtual std::vector<StepMember*> late_members();
   /// [once, after attach] An object whose functions the executor calls around each microbatch;
   /// null: none.

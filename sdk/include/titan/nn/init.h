@@ -42,7 +42,7 @@ struct TITAN_API Slice {
 ///
 /// Source of randomness: Philox4x32-10 (Salmon et al., 2011), key = XXH3(name) mixed with `seed`,
 /// counter = element index / 4. Normal values come from the inverse of the normal distribution's
-/// CDF (Giles, 2010), computed in double and rounded once.
+/// CDF (Giles, 2010), computed in double, rounded to fp32, then to the dtype of `out`.
 TITAN_API void fill(at::Tensor& out, const Init& init, uint64_t seed, std::string_view name,
                     const std::vector<int64_t>& global_shape, const Slice& slice);
 

@@ -61,8 +61,8 @@ class TITAN_API Module {
   /// The parameters below `module` must be exactly those below the child, under the same names
   /// (adopt_parameter, adopt_module, borrow_parameter). So names, shards, hooks and gathered units
   /// do not change, and a child can be replaced in every phase. Throws a plugin Error that names
-  /// the difference; also if the child was replaced before. For modules of a part,
-  /// ModelPart::replace does the same.
+  /// the difference; also if a kernel owner or a wrapper below the child would be lost. For modules
+  /// of a part, ModelPart::replace does the same.
   void replace_child(const std::string& path, std::unique_ptr<Module> module);
 
   /// For modules that use a parameter of this module or, by its path, of one below: a tied head, or

@@ -1,5 +1,5 @@
 // Reads TOML into settings with source ranges: file, line, column and length of every key and
-// value. The only user of toml++.
+// value.
 #pragma once
 
 #include <filesystem>

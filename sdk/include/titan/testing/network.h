@@ -62,7 +62,8 @@ class TITAN_API Network {
   /// earlier call are cleared.
   Gradients run(uint64_t seed = 1);
   /// [before the first run] Runs `steps` with a watcher of the plugin under test, which it calls as
-  /// the trainer does. Step n trains on the tokens of seed n.
+  /// the trainer does, except for start, late_members, wrapper, validate and failed. Step n trains
+  /// on the tokens of seed n.
   Watched watch(std::string_view watcher, OptionValues options, const std::vector<int64_t>& steps) {
     return watch(component({"watcher"}, watcher), Value::map(options), steps);
   }
