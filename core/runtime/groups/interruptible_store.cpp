@@ -45,7 +45,8 @@ bool is_listened_to(const sockaddr_in& address) {
          ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// Calls `connect`, each call one attempt, until it succeeds; throws its last error after `timeout`.
+/// Calls `connect`, each call one attempt, until it succeeds; throws its last error after
+/// `timeout`.
 template <class Connect>
 auto connect_within(std::chrono::milliseconds timeout, const IsInterrupted& is_interrupted,
                     const Connect& connect) {
@@ -64,16 +65,17 @@ auto connect_within(std::chrono::milliseconds timeout, const IsInterrupted& is_i
 
 InterruptibleStore::InterruptibleStore(std::string prefix, c10::intrusive_ptr<c10d::Store> store,
                                        std::chrono::milliseconds timeout,
-                                       IsInterrupted is_interrupted)
-    : PrefixStore(std::move(prefix), std::move(store)), is_interrupted_(std::move(is_interrupted)) {
+                                       IsInterrupted is_interrupted, Connect connect)
+    : PrefixStore(std::move(prefix), std::move(store)),
+      is_interrupted_(std::move(is_interrupted)),
+      connect_(std::move(connect)) {
   timeout_ = timeout;
 }
 
 c10::intrusive_ptr<c10d::Store> InterruptibleStore::clone() {
   const QuietAttempts quiet;
-  auto store = connect_within(timeout_, is_interrupted_, [this] { return store_->clone(); });
-  return c10::make_intrusive<InterruptibleStore>(prefix_, std::move(store), timeout_,
-                                                 is_interrupted_);
+  return c10::make_intrusive<InterruptibleStore>(prefix_, connect_(timeout_), timeout_,
+                                                 is_interrupted_, connect_);
 }
 
 bool InterruptibleStore::check(const std::vector<std::string>& keys) {
@@ -112,19 +114,23 @@ c10::intrusive_ptr<c10d::Store> connect_interruptibly(const std::string& prefix,
   place.sin_port = htons(options.port);
   TITAN_ASSERT(::inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1, "'", address,
                "' is no address of IPv4");
-  const auto open = [&](const c10d::TCPStoreOptions& with) {
-    return c10::make_intrusive<c10d::TCPStore>(address, with);
-  };
   c10d::TCPStoreOptions attempt = options;
+  attempt.isServer = false;
   attempt.timeout = std::min(options.timeout, kAttempt);
-  auto store = options.isServer ? open(options)
-                                : connect_within(options.timeout, is_interrupted, [&] {
-                                    poll_until([&] { return is_listened_to(place); },
-                                               attempt.timeout, is_interrupted);
-                                    return open(attempt);  // throws if its host has ended since
-                                  });
+  const InterruptibleStore::Connect connect = [=](std::chrono::milliseconds timeout) {
+    return connect_within(timeout, is_interrupted, [&] {
+      poll_until([&] { return is_listened_to(place); }, attempt.timeout, is_interrupted);
+      // throws if its host has ended since
+      return c10::intrusive_ptr<c10d::Store>(c10::make_intrusive<c10d::TCPStore>(address, attempt));
+    });
+  };
+  c10::intrusive_ptr<c10d::Store> store;
+  if (options.isServer)
+    store = c10::make_intrusive<c10d::TCPStore>(address, options);
+  else
+    store = connect(options.timeout);
   return c10::make_intrusive<InterruptibleStore>(prefix, std::move(store), options.timeout,
-                                                 is_interrupted);
+                                                 is_interrupted, connect);
 }
 
 }  // namespace titan::core

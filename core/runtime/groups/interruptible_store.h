@@ -20,9 +20,14 @@ using IsInterrupted = std::function<bool()>;
 /// groups, collective checks of checkpoints.
 class InterruptibleStore final : public c10d::PrefixStore {
  public:
+  /// Connects to the same store once more, and throws after the timeout or when it is interrupted.
+  /// TCPStore::clone() would try for minutes.
+  using Connect = std::function<c10::intrusive_ptr<c10d::Store>(std::chrono::milliseconds timeout)>;
+
   /// `store` is never asked to wait. `timeout`: of waits here.
   InterruptibleStore(std::string prefix, c10::intrusive_ptr<c10d::Store> store,
-                     std::chrono::milliseconds timeout, IsInterrupted is_interrupted);
+                     std::chrono::milliseconds timeout, IsInterrupted is_interrupted,
+                     Connect connect);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
   bool check(const std::vector<std::string>& keys) override;
@@ -36,6 +41,7 @@ class InterruptibleStore final : public c10d::PrefixStore {
 
  private:
   IsInterrupted is_interrupted_;
+  Connect connect_;
 };
 
 /// Connects to the store at the address, a number such as 127.0.0.1, or hosts it. Throws as

@@ -58,6 +58,18 @@ TEST(InterruptibleStore, WaitsForAKeyThatNobodySetsCanBeInterrupted) {
   EXPECT_THROW(store->wait({"here", "missing"}, seconds(600)), Error);
 }
 
+TEST(InterruptibleStore, ANewConnectionToAHostThatHasEndedCanBeInterrupted) {
+  c10d::TCPStoreOptions any_port;
+  any_port.port = 0;
+  any_port.isServer = true;
+  any_port.waitWorkers = false;
+  auto host = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", any_port);
+  std::atomic<bool> interrupted = false;
+  const auto store = connect(host->getPort(), false, [&] { return interrupted.load(); });
+  host.reset();
+  expect_interruptible(interrupted, [&] { store->clone(); });
+}
+
 TEST(InterruptibleStore, AWaitThatIsNotInterruptedEndsAtItsTimeout) {
   c10d::TCPStoreOptions any_port;
   any_port.port = 0;
