@@ -129,6 +129,9 @@ void Rounds::work(std::unique_ptr<Run>& run, Rendezvous& rendezvous, FailureWatc
     const std::string line = failure_watch.record_line();
     if (error.kind() == ErrorKind::distributed && !line.empty()) error.with_context(line);
     failed(error);
+    // the launcher aborts the round in the other ranks only; here it has ended, so no thread waits
+    // at the store any longer
+    is_aborted_->store(true);
   });
   watch(nullptr);
 }
