@@ -144,8 +144,9 @@ def main():
         if name not in known:
             parser.error(f"{name} is not built; there are {', '.join(known)}")
     names = arguments.names or list(known)
-    if WITH_LIGHTHOUSE & set(names) and not lighthouse.extension():
-        sys.exit(f"conformance: error: {', '.join(sorted(WITH_LIGHTHOUSE & set(names)))} need torchft's lighthouse, but {lighthouse.MISSING}")
+    members = sorted(WITH_LIGHTHOUSE & set(names))
+    if members and not lighthouse.extension():
+        sys.exit(f"conformance: error: {', '.join(members)} need torchft's lighthouse, but {lighthouse.MISSING}")
     total, failed, results = collections.Counter(), [], {}
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         runs = {name: pool.submit(proved, name, known[name], arguments.seed, arguments.timeout) for name in names}

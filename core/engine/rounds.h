@@ -35,7 +35,8 @@ class Rounds {
   /// Reports that nothing of a round is left here, and waits for the next one.
   Next wait();
 
-  /// Whether the launcher has aborted the round that began last. For threads that may outlive it.
+  /// Whether the launcher has aborted the round that began last, or the round has failed here. For
+  /// threads that may outlive it.
   IsInterrupted is_interrupted() const;
   /// The run is built and begins to train.
   void built();

@@ -39,7 +39,7 @@ class MembershipTest(MembershipCase):
 
     def ask_until_alone(self, groups, replaced=()):
         """Each group repeats its request until the members of its answer are exactly these groups. Returns the answer.
-        replaced: former ids of groups, which the lighthouse may still list as members beside or in place of the current ones."""
+        replaced: former ids of groups, which the lighthouse may still list together with the current ones or instead of them."""
         names = [group.id.split(":")[0] for group in groups]
 
         def ask(group):

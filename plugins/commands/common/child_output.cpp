@@ -25,13 +25,13 @@ bool take(const Descriptor& from, size_t most_bytes, std::string& into) {
   }
 }
 
+}  // namespace
+
 std::vector<std::string> environment_of_process() {
   std::vector<std::string> all;
   for (char** entry = ::environ; entry && *entry; ++entry) all.emplace_back(*entry);
   return all;
 }
-
-}  // namespace
 
 ChildOutput output_of(const ChildCommand& command, const sigset_t& mask, double seconds,
                       size_t most_bytes) {
@@ -60,12 +60,12 @@ ChildOutput output_of(const ChildCommand& command, const sigset_t& mask, double 
 }
 
 ChildOutput output_of(const std::filesystem::path& program, std::vector<std::string> arguments,
-                      double seconds) {
+                      double seconds, std::vector<std::string> environment) {
   sigset_t mask;
   ::sigprocmask(SIG_SETMASK, nullptr, &mask);
   return output_of({.program = program.string(),
                     .arguments = std::move(arguments),
-                    .environment = environment_of_process()},
+                    .environment = std::move(environment)},
                    mask, seconds);
 }
 

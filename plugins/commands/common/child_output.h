@@ -26,8 +26,11 @@ struct ChildOutput {
 /// Throws an io Error if it cannot be started.
 ChildOutput output_of(const ChildCommand& command, const sigset_t& mask, double seconds,
                       size_t most_bytes = SIZE_MAX);
-/// The same with this process's environment and signal mask.
+/// The variables of this process, "NAME=value".
+std::vector<std::string> environment_of_process();
+/// The same with this process's signal mask.
 ChildOutput output_of(const std::filesystem::path& program, std::vector<std::string> arguments,
-                      double seconds);
+                      double seconds,
+                      std::vector<std::string> environment = environment_of_process());
 
 }  // namespace titan::commands

@@ -1,6 +1,5 @@
 // LibTorch and plugins: both are asked from programs of their own, since a library that aborts must
 // not end the report.
-#include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -41,31 +40,17 @@ std::string torch_of(const std::string& version) {
 /// The variables with which `titan` starts titan-train; without a fitting LibTorch those of this
 /// process, with which the loader then names the missing libraries.
 std::vector<std::string> environment_of(const fs::path& trainer) {
-  const Environment own = Environment::of_process();
   try {
-    return environment_with_torch(trainer.parent_path().parent_path(), own);
+    return environment_with_torch(trainer.parent_path().parent_path(), Environment::of_process());
   } catch (const Error&) {
-    std::vector<std::string> lines;
-    for (const auto& [name, value] : own.variables()) lines.push_back(name + "=" + value);
-    return lines;
+    return environment_of_process();
   }
 }
 
-ChildOutput output_of_trainer(const fs::path& trainer, std::vector<std::string> arguments,
-                              const std::string& more_variables = "") {
-  std::vector<std::string> environment = environment_of(trainer);
-  if (!more_variables.empty()) environment.push_back(more_variables);
-  sigset_t mask;
-  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
-  return output_of({.program = trainer.string(),
-                    .arguments = std::move(arguments),
-                    .environment = std::move(environment)},
-                   mask, kLongestStart);
-}
-
-/// What the dynamic loader would load for it, one line a library: "name => path (address)".
-std::string loaded_by(const fs::path& trainer) {
-  return output_of_trainer(trainer, {}, "LD_TRACE_LOADED_OBJECTS=1").out;
+/// What the dynamic loader would load for a program, one line a library: "name => path (address)".
+std::string loaded_by(const fs::path& program, std::vector<std::string> environment) {
+  environment.push_back("LD_TRACE_LOADED_OBJECTS=1");
+  return output_of(program, {}, kLongestStart, std::move(environment)).out;
 }
 
 std::string path_of(const std::string& libraries, const std::string& name) {
@@ -121,7 +106,8 @@ void check_torch(const fs::path& program, Findings& findings) {
     const std::string own = first_line(output_of(program, {"--version"}, kLongestStart).out);
     const std::string wanted = torch_of(own);
     findings.ok("titan", own);
-    const std::string libraries = loaded_by(trainer);
+    const std::vector<std::string> environment = environment_of(trainer);
+    const std::string libraries = loaded_by(trainer, environment);
     const std::string found = path_of(libraries, "libtorch_cpu.so");
     std::string missing;
     std::istringstream lines(libraries);
@@ -150,7 +136,7 @@ void check_torch(const fs::path& program, Findings& findings) {
              std::getenv("LD_LIBRARY_PATH") ? "unset LD_LIBRARY_PATH" : install_torch(wanted)});
     }
     if (!missing.empty()) return;
-    const ChildOutput child = output_of_trainer(trainer, {"--version"});
+    const ChildOutput child = output_of(trainer, {"--version"}, kLongestStart, environment);
     if (child.succeeded())
       findings.ok("torch.loads", "yes");
     else

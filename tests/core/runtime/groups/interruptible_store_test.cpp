@@ -21,6 +21,15 @@ c10::intrusive_ptr<c10d::Store> connect(int port, bool hosts, const IsInterrupte
   return connect_interruptibly("test", "127.0.0.1", options, is_interrupted);
 }
 
+/// A host that listens at a port of the system's choice.
+c10d::TCPStoreOptions any_port() {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  return options;
+}
+
 bool never() {
   return false;
 }
@@ -41,11 +50,7 @@ void expect_interruptible(std::atomic<bool>& interrupted, const Wait& wait) {
 }
 
 TEST(InterruptibleStore, WaitsForAKeyThatNobodySetsCanBeInterrupted) {
-  c10d::TCPStoreOptions any_port;
-  any_port.port = 0;
-  any_port.isServer = true;
-  any_port.waitWorkers = false;
-  const c10d::TCPStore host("127.0.0.1", any_port);
+  const c10d::TCPStore host("127.0.0.1", any_port());
   std::atomic<bool> interrupted = false;
   const auto is_interrupted = [&] { return interrupted.load(); };
   const auto store = connect(host.getPort(), /*hosts=*/false, is_interrupted);
@@ -59,11 +64,7 @@ TEST(InterruptibleStore, WaitsForAKeyThatNobodySetsCanBeInterrupted) {
 }
 
 TEST(InterruptibleStore, ANewConnectionToAHostThatHasEndedCanBeInterrupted) {
-  c10d::TCPStoreOptions any_port;
-  any_port.port = 0;
-  any_port.isServer = true;
-  any_port.waitWorkers = false;
-  auto host = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", any_port);
+  auto host = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", any_port());
   std::atomic<bool> interrupted = false;
   const auto store = connect(host->getPort(), false, [&] { return interrupted.load(); });
   host.reset();
@@ -71,11 +72,7 @@ TEST(InterruptibleStore, ANewConnectionToAHostThatHasEndedCanBeInterrupted) {
 }
 
 TEST(InterruptibleStore, AWaitThatIsNotInterruptedEndsAtItsTimeout) {
-  c10d::TCPStoreOptions any_port;
-  any_port.port = 0;
-  any_port.isServer = true;
-  any_port.waitWorkers = false;
-  const c10d::TCPStore host("127.0.0.1", any_port);
+  const c10d::TCPStore host("127.0.0.1", any_port());
   const auto store = connect(host.getPort(), false, never);
   EXPECT_THROW(store->wait({"missing"}, std::chrono::milliseconds(30)), Error);
 }
@@ -83,11 +80,7 @@ TEST(InterruptibleStore, AWaitThatIsNotInterruptedEndsAtItsTimeout) {
 TEST(InterruptibleStore, AHostThatNeverListensCanBeInterrupted) {
   int port = 0;
   {
-    c10d::TCPStoreOptions any_port;
-    any_port.port = 0;
-    any_port.isServer = true;
-    any_port.waitWorkers = false;
-    port = c10d::TCPStore("127.0.0.1", any_port).getPort();  // closed again
+    port = c10d::TCPStore("127.0.0.1", any_port()).getPort();  // closed again
   }
   std::atomic<bool> interrupted = false;
   expect_interruptible(interrupted,
