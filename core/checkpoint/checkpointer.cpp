@@ -92,17 +92,21 @@ Checkpointer::Checkpointer(const JobConfig& config, const Saved& saved,
               local_->folder.string() + "', " + local_->description);
 }
 
-bool Checkpointer::is_due(int64_t step) const {
-  return step % section_.interval == 0 || (step == 1 && section_.enable_first_step_checkpoint);
+bool is_save_due(const CheckpointSection& section, int64_t step) {
+  return step % section.interval == 0 || (step == 1 && section.enable_first_step_checkpoint);
+}
+
+bool is_local_save_due(const CheckpointSection& section, int64_t step) {
+  return section.local_folder && step % section.local_interval == 0;
 }
 
 bool Checkpointer::is_local_due(int64_t step) const {
-  return local_ && step % section_.local_interval == 0;
+  return local_ && is_local_save_due(section_, step);
 }
 
 bool Checkpointer::saves_after(int64_t step) const {
   return saver_ && writes_ &&
-         (step >= config_.training.steps || is_due(step) || is_local_due(step));
+         (step >= config_.training.steps || is_save_due(section_, step) || is_local_due(step));
 }
 
 void Checkpointer::before_update() {
@@ -118,7 +122,7 @@ bool Checkpointer::after_step(const TrainState& state) {
   if (!writes_) return false;
   if (state.step >= config_.training.steps) {
     save_last(state);
-  } else if (is_due(state.step)) {
+  } else if (is_save_due(section_, state.step)) {
     save(state, Contents::training, !is_async_);
   } else if (is_local_due(state.step)) {
     save_local(state);

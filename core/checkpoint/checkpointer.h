@@ -43,6 +43,11 @@ struct Saved {
   Lineage lineage;                        ///< goes into every manifest
 };
 
+/// Whether [checkpoint] asks for a checkpoint after `step`, apart from the last one.
+bool is_save_due(const CheckpointSection& section, int64_t step);
+/// The same for a local checkpoint.
+bool is_local_save_due(const CheckpointSection& section, int64_t step);
+
 /// Collective: every rank makes one and makes the same calls. Does nothing where [checkpoint]
 /// enable is false.
 ///
@@ -78,7 +83,6 @@ class Checkpointer {
   void finish();
 
  private:
-  bool is_due(int64_t step) const;
   bool is_local_due(int64_t step) const;
   /// Saves into the folder of that step, or into its subfolder `subfolder`.
   void save(const TrainState& state, Contents contents, bool waits,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/checkpoint/checkpointer.h"
 #include "core/train/graph_rules.h"
 #include "core/train/optimizer/finite_checks.h"
 #include "core/train/optimizer/gradient_clipper.h"
@@ -26,8 +27,7 @@ std::function<bool(int64_t)> looked_at(const JobConfig& config) {
   return [&config](int64_t step) {
     const CheckpointSection& checkpoint = config.checkpoint;
     const bool is_saved =
-        checkpoint.enable && (step % checkpoint.interval == 0 ||
-                              (checkpoint.local_folder && step % checkpoint.local_interval == 0));
+        checkpoint.enable && (is_save_due(checkpoint, step) || is_local_save_due(checkpoint, step));
     return step == 1 || step % config.metrics.log_freq == 0 || step >= config.training.steps ||
            is_saved;
   };
